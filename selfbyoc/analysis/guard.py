@@ -20,6 +20,7 @@ from ..partition.refusal import SLOWER, Place, Refusal
 from ..runtime.build import build
 from ..runtime.library import Library
 from ..runtime.timing import latency
+from ..tvm.types import IRModule, Target
 from .verify.generation import default_road
 from .verify.inputs import arrays
 from .verify.subjects import Subject, subjects
@@ -43,8 +44,8 @@ class Trial:
     """
 
     composite: Composite
-    mod: Any
-    target: Any
+    mod: IRModule
+    target: Target
     others: Sequence[Composite]  # what may take the ops instead
     inputs: Sequence[np.ndarray]
 
@@ -122,7 +123,7 @@ class MeasuredGuard:
                     refused[composite.name, root] = _slower(times, self.limit)
         return refused
 
-    def _times(self, subject: Subject, decided: Partitioning, target: Any) -> Times:
+    def _times(self, subject: Subject, decided: Partitioning, target: Target) -> Times:
         composite = subject.kernel.composite
         others = [c for c in decided.registry if c is not composite]
         key = (subject.key, str(target), tuple(c.name for c in others))

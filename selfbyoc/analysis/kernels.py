@@ -20,6 +20,7 @@ from ..language.decisions import for_every_size_of
 from ..language.match.match import Match
 from ..partition.generation import ir
 from ..partition.report import report
+from ..tvm.types import IRModule, Target
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class Kernel:
         """Decide as the hook does: where there are symbols, what fits every size."""
         return for_every_size_of((self.sizes or self.source.sizes).values())
 
-    def schedule(self, target: Any) -> tuple[Stacked, Scheduled]:
+    def schedule(self, target: Target) -> tuple[Stacked, Scheduled]:
         """As the hook does it: the stacked function, and its scheduled form with the level."""
         with self.planning():
             return or_default(schedule_external, self.source, target)
 
 
-def kernels(mod: Any) -> list[Kernel]:
+def kernels(mod: IRModule) -> list[Kernel]:
     """The external functions of a partitioned module, in the order of the report's matches."""
     matched = report(mod).matched
     roots: dict[str, list[str]] = {}

@@ -15,6 +15,7 @@ from ..language.case import Case
 from ..language.composite import Composite
 from ..partition import partition_for_tefuse
 from ..tvm import GENERATION
+from ..tvm.types import Target
 from .kernels import kernels
 
 
@@ -37,7 +38,7 @@ class OpTable:
         }  # fmt: skip
 
 
-def op_tables(composites: Iterable[Composite], target: Any) -> list[OpTable]:
+def op_tables(composites: Iterable[Composite], target: Target) -> list[OpTable]:
     """One table for each composite that has a case on this generation."""
     found = []
     for composite in composites:
@@ -47,7 +48,7 @@ def op_tables(composites: Iterable[Composite], target: Any) -> list[OpTable]:
     return found
 
 
-def _table(composite: Composite, case: Case, target: Any) -> OpTable:
+def _table(composite: Composite, case: Case, target: Target) -> OpTable:
     rng = np.random.default_rng(0)
     constants = {
         name: rng.integers(-9, 9, case.args[name][0]).astype(case.args[name][1])

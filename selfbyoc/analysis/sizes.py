@@ -14,10 +14,13 @@ from ..runtime.sizes import sizes_of
 from ..tvm import GENERATION, dtype_of, tir
 from ..tvm.rewrite import substitute
 from ..tvm.symbolic import symbols
+from ..tvm.types import IRModule, PrimExpr, PrimFunc
 from .kernels import Kernel
 
 
-def sizes_for(mod: Any, found: Sequence[Kernel], asked: Mapping[str, int] | None) -> dict[str, int]:
+def sizes_for(
+    mod: IRModule, found: Sequence[Kernel], asked: Mapping[str, int] | None
+) -> dict[str, int]:
     """A size for each symbol of a partitioned module. Raises InputError for what it has not, for no
     size, and for one over the bound.
     """
@@ -32,7 +35,7 @@ def sizes_for(mod: Any, found: Sequence[Kernel], asked: Mapping[str, int] | None
     return {**known, **checked}
 
 
-def at_sizes(func: Any, asked: Mapping[str, int] | None) -> tuple[Any, dict[str, int]]:
+def at_sizes(func: PrimFunc, asked: Mapping[str, int] | None) -> tuple[Any, dict[str, int]]:
     """A PrimFunc with numbers for its symbols, and these. Raises InputError where one has none."""
     variables = symbols(func)
     sizes = check_asked(asked, variables)
@@ -62,7 +65,7 @@ def _tensor_at(op: OpInfo, tensor: TensorInfo, sizes: Mapping[str, int]) -> Tens
     return replace(tensor, shape=shape)
 
 
-def check_asked(asked: Any, known: Mapping[str, Any]) -> dict[str, int]:
+def check_asked(asked: Any, known: Mapping[str, PrimExpr]) -> dict[str, int]:
     """The sizes that were asked for, of the symbols that are known."""
     if asked is None:
         return {}

@@ -14,6 +14,7 @@ from ..language.sampling import SamplingSchedule
 from ..language.te_schedule import NOW, is_te_schedule, raised_in_te
 from ..tvm import Schedule, get_block, tvm
 from ..tvm.tune import apply_trace
+from ..tvm.types import Block, Target, Trace
 from .info.accesses import blocks_of
 from .info.op_info import resealed
 from .info.ops import Ops
@@ -45,7 +46,7 @@ class Scheduled:
 
 
 def level_of(
-    composite: Composite, target: Any, told: str = "", tuned: Tuned | None = None
+    composite: Composite, target: Target, told: str = "", tuned: Tuned | None = None
 ) -> Level:
     """The one place that decides it. `told` is why the composite's own schedule must not be used,
     if so.
@@ -77,7 +78,7 @@ def _check_kinds(composite: str, named: Iterable[str], kind: str) -> None:
 
 def apply_schedule(
     stacked: Stacked,
-    target: Any,
+    target: Target,
     default: Callable[..., Any],
     told: str = "",
     tuned: Tuned | None = None,
@@ -122,7 +123,9 @@ def _with_said(level: Level, said: str) -> Level:
     return replace(level, reason=f"{level.reason}; {said.partition(';')[0]}", plan=said)
 
 
-def _own(stacked: Stacked, own: Callable[..., Any], sch: Any, ops: Ops, target: Any) -> None:
+def _own(
+    stacked: Stacked, own: Callable[..., Any], sch: Schedule, ops: Ops, target: Target
+) -> None:
     """The composite's own schedule: of a kernel, over its stages and its plan."""
     if stacked.composite.kernel is None:
         made = own(sch, ops, target)
@@ -135,7 +138,7 @@ def _own(stacked: Stacked, own: Callable[..., Any], sch: Any, ops: Ops, target: 
     own(sch, located(stacked.stages, lambda name: get_block(sch, name)), stacked.plan)
 
 
-def _replay(sch: Any, trace: Any, composite: Composite) -> None:
+def _replay(sch: Schedule, trace: Trace, composite: Composite) -> None:
     """Do to the schedule what MetaSchedule did when it found the trace."""
     try:
         apply_trace(sch, trace)
@@ -144,13 +147,13 @@ def _replay(sch: Any, trace: Any, composite: Composite) -> None:
         raise DecisionError(text) from err
 
 
-def _block(sch: Any, name: str) -> Any | None:
+def _block(sch: Schedule, name: str) -> Block | None:
     """The block of this name, or None: it may have been inlined."""
     names = {str(block.name_hint) for block in blocks_of(sch.mod["main"])}
     return get_block(sch, name) if name in names else None
 
 
-def _described(sch: Any, stacked: Stacked) -> tvm.IRModule:
+def _described(sch: Schedule, stacked: Stacked) -> tvm.IRModule:
     """The scheduled module, its function with op info where the stacked one has it."""
     mod = tvm.IRModule(dict(sch.mod.functions.items()))
     if stacked.recorded is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ComputeError
 from ..graph import OpCall, OpGraph, Value
 from ..tvm import te
+from ..tvm.types import Tensor
 
 if TYPE_CHECKING:
     from ..language.match.match import Match
@@ -25,8 +26,8 @@ def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
 
 
 def run_pack(
-    pack: Callable[..., Any], tensor: Any, match: Match, name: str, plan: Any, *, ahead: bool
-) -> Any:
+    pack: Callable[..., Any], tensor: Tensor, match: Match, name: str, plan: Any, *, ahead: bool
+) -> Tensor:
     """A composite's `pack` function, which may ask for the op that reads its argument; a kernel's
     gets the plan, too.
 
@@ -47,7 +48,7 @@ def run_pack(
     return _tensor(pack(*args, replace(reader, inputs=tuple(inputs))), match, name)
 
 
-def _tensor(found: Any, match: Match, name: str) -> Any:
+def _tensor(found: Tensor, match: Match, name: str) -> Tensor:
     """What a `pack` returned, which is a user's function."""
     if isinstance(found, te.Tensor):
         return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ..tvm import module_source, tvm
+from ..tvm.types import Module
 
 # A C module of TVM defines these; two in one library collide (0.17: __tvm_main__; 0.27: both
 # others).
@@ -15,7 +15,7 @@ _DEFINED_TWICE = re.compile(
 )
 
 
-def linkable(module: Any, symbol: str) -> Any:
+def linkable(module: Module, symbol: str) -> Module:
     """A C source module whose shared definitions are weak, so that the linker keeps one of each."""
     source = _DEFINED_TWICE.sub("__attribute__((weak)) ", module_source(module))
     return tvm.get_global_func("runtime.CSourceModuleCreate")(source, "c", [symbol], [])

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..graph import OpCall, Value
 from ..language.match.epilogue import ancestors
-from ..language.types import Expr, Tensor
 from ..ops.vocabulary import compute_of
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import substitute
+from ..tvm.types import PrimExpr, Tensor
 from .type_inference import check_types
 
 
@@ -23,11 +23,11 @@ from .type_inference import check_types
 class _Bound:
     """A value as the op that reads it sees it: a variable or a number, whatever the index."""
 
-    expr: Any
+    expr: PrimExpr
     shape: tuple[int, ...]
     dtype: str
 
-    def __call__(self, *index: Any) -> Any:
+    def __call__(self, *index: Any) -> PrimExpr:
         return self.expr
 
 
@@ -35,7 +35,7 @@ class _Bound:
 class _Step:
     """One op: the variable that its result is bound to, and its element as a tensor's."""
 
-    var: Any
+    var: PrimExpr
     tensor: Tensor
 
 
@@ -68,7 +68,7 @@ class Absorbed:
         """Of the result."""
         return self.value.dtype
 
-    def __call__(self, *index: Any) -> Expr:
+    def __call__(self, *index: Any) -> PrimExpr:
         """The element at an index."""
         fresh: dict[Any, Any] = {s.var: tir.Var(s.var.name, dtype_of(s.var)) for s in self.steps}
         *before, result = [_element(step.tensor, index, fresh) for step in self.steps]
@@ -136,7 +136,7 @@ class _Written:
         """It as an operand of the ops."""
         return _Bound(self.var, tuple(self.tensor.shape), self.value.dtype)
 
-    def around(self, index: Sequence[Any], expr: Expr) -> Expr:
+    def around(self, index: Sequence[PrimExpr], expr: PrimExpr) -> PrimExpr:
         """The expression with an element of the result bound."""
         element = self.tensor(*index)
         if inlines(self.tensor):
@@ -150,6 +150,8 @@ def inlines(tensor: Tensor) -> bool:
     return is_computed and not isinstance(tensor.op.body[0], tir.Reduce)
 
 
-def _element(tensor: Tensor, index: Sequence[Any], fresh: Mapping[Any, Any]) -> Expr:
+def _element(
+    tensor: Tensor, index: Sequence[PrimExpr], fresh: Mapping[PrimExpr, PrimExpr]
+) -> PrimExpr:
     axes = {axis.var: i for axis, i in zip(tensor.op.axis, index, strict=True)}
     return substitute(tensor.op.body[0], {**axes, **fresh})

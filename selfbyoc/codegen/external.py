@@ -16,6 +16,7 @@ from ..language.match.epilogue import find_whole
 from ..language.match.match import Match
 from ..language.match.reading import Reading
 from ..language.match.reread import match_as_read
+from ..tvm.types import AttrsNode, Target
 from .attributes import OF_INNER_ROWS, OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
 from .stack import Packed
 from .tuning_record import TUNED, TUNED_AT, Tuned
@@ -69,7 +70,7 @@ def external(
     return External(symbol, tuple(composites), told_graph(raw, attrs), attrs)
 
 
-def read_attrs(attrs: Any) -> dict[str, Any]:
+def read_attrs(attrs: AttrsNode) -> dict[str, Any]:
     """Our JSON attributes among a function's."""
     names = {str(k) for k in attrs.keys()}  # noqa: SIM118 (no Python dict)
     return {n: json.loads(str(attrs[n])) for n in ATTRS if n in names}
@@ -125,14 +126,14 @@ def packed_params(external: External) -> dict[int, Packed]:
     }
 
 
-def is_for(composite: Composite, target: Any) -> bool:
+def is_for(composite: Composite, target: Target) -> bool:
     """Whether the composite's kernel, if it has one, is for such a target: its plan, its packing
     and its compute are.
     """
     return composite.kernel is None or str(target.kind) in composite.kernel.targets
 
 
-def takes_plain_ops(composite: Composite, target: Any, tuned: Tuned | None) -> bool:
+def takes_plain_ops(composite: Composite, target: Target, tuned: Tuned | None) -> bool:
     """Whether neither the composite's compute nor its packing serves."""
     is_trace = tuned is not None and tuned.trace is not None
     return is_trace and composite.schedule_for(str(target.kind)) is not None

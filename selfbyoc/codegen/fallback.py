@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..common.interrupt import stopped
 from ..errors import FallbackWarning, ReadingError, SymbolicError, one_line
 from ..language.known import composite_of, is_builtin
+from ..tvm.types import Target
 from .external import COMPOSITE, NOT_OWN, External
 from .target import short_text
 from .tuning_record import TUNED
@@ -30,7 +31,7 @@ _fell: Reasons = {}  # the default schedule serves
 _ended: Reasons = {}  # nothing does
 
 
-def or_default(make: Callable[[External, Any], Made], source: External, target: Any) -> Made:
+def or_default(make: Callable[[External, Any], Made], source: External, target: Target) -> Made:
     """What `make` makes of an external function; where a built-in composite raises, what it makes
     of it with the default schedule.
 
@@ -62,7 +63,7 @@ def or_default(make: Callable[[External, Any], Made], source: External, target: 
 
 
 @contextmanager
-def noting_what_ends(symbol: str, target: Any) -> Iterator[None]:
+def noting_what_ends(symbol: str, target: Target) -> Iterator[None]:
     """Around the reading of a function: whoever builds asks `ended`."""
     _ended.pop((symbol, str(target)), None)
     try:
@@ -87,12 +88,12 @@ def builtin_of(source: External) -> Composite | None:
     return composite if composite is not None and is_builtin(composite) else None
 
 
-def reason_of(symbol: str, target: Any) -> str:
+def reason_of(symbol: str, target: Target) -> str:
     """Why a kernel that this process built took the default schedule; empty: it did not."""
     return _fell.get((symbol, str(target)), "")
 
 
-def ended(symbol: str, target: Any) -> str:
+def ended(symbol: str, target: Target) -> str:
     """What raised in a kernel for which nothing else serves; empty: nothing did."""
     return _ended.get((symbol, str(target)), "")
 
@@ -101,7 +102,7 @@ def _types(source: External) -> str:
     return ", ".join(value.type for value in source.graph.inputs)
 
 
-def _note(reasons: Reasons, symbol: str, target: Any, reason: str) -> None:
+def _note(reasons: Reasons, symbol: str, target: Target, reason: str) -> None:
     reasons[symbol, str(target)] = reason
     for oldest in list(reasons)[:-_MOST]:
         reasons.pop(oldest, None)

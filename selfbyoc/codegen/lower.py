@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import LoweringError, reason
 from ..language.known import composite_of, is_builtin
 from ..tir.lowering import finished, machine_code
 from ..tvm import GENERATION, has_symbol
 from ..tvm.config import kernel_config
+from ..tvm.types import Module, PrimFunc, Target
 from .apply import level_of
 from .c_source import linkable
 from .cache.kernels import current
@@ -24,7 +24,7 @@ from .tuning_record import Tuned
 logger = logging.getLogger(__name__)
 
 
-def lower(external: External, target: Any) -> Any:
+def lower(external: External, target: Target) -> Module:
     """External function -> runtime.Module that holds its symbol, compiled now or earlier."""
     cache = current() if str(target.kind) == "llvm" else None
     if cache is None:
@@ -50,12 +50,12 @@ def lower(external: External, target: Any) -> Any:
 class _Functions:
     """Scheduled functions by symbol, the kernel's own first, and whose they are."""
 
-    by_symbol: Mapping[str, Any]
+    by_symbol: Mapping[str, PrimFunc]
     composite: str
     level: str
 
 
-def _functions(external: External, target: Any) -> _Functions:
+def _functions(external: External, target: Target) -> _Functions:
     if external.symbols:
         composite = match_of(external).composite
         told, tuned = external.attrs.get(NOT_OWN, ""), Tuned.of(external.attrs)
@@ -67,7 +67,7 @@ def _functions(external: External, target: Any) -> _Functions:
     return _Functions({external.symbol: func}, stacked.composite.name, scheduled.level.name)
 
 
-def inputs_key(external: External, target: Any) -> str | None:
+def inputs_key(external: External, target: Target) -> str | None:
     """The key of what the function is made from; a user's composite may read anything, so that it
     is scheduled anew and known by the result.
     """
@@ -79,7 +79,7 @@ def inputs_key(external: External, target: Any) -> str | None:
     return of_inputs(external.composites, external.graph, attrs, target)
 
 
-def _compiled(external: External, made: _Functions, target: Any) -> Any:
+def _compiled(external: External, made: _Functions, target: Target) -> Module:
     logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
         config = kernel_config(target, external.is_checked)

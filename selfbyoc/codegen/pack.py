@@ -17,6 +17,7 @@ from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor,
 from ..tvm.alignment import any_alignment
 from ..tvm.build import build_module
 from ..tvm.config import run_once_config
+from ..tvm.types import NDArray, PackedFunc, PrimFunc, Tensor
 from .arguments import argument_chain, run_pack
 from .plan import plan_of
 from .stack import Packed
@@ -124,7 +125,7 @@ def _packer(match: Match, name: str, stages: tuple[Any, Any, Any]) -> Callable[[
         _kernels[key] = _kernel(match, name, func, math.prod(shape))
     kernel = _kernels[key]
 
-    def packed(given: Any) -> Any:
+    def packed(given: NDArray) -> NDArray:
         out = empty(shape, str(last.dtype))
         kernel(given, out)
         return out
@@ -132,7 +133,7 @@ def _packer(match: Match, name: str, stages: tuple[Any, Any, Any]) -> Callable[[
     return packed
 
 
-def _in_one_pass(func: Any, argument: Any, last: Any) -> Any:
+def _in_one_pass(func: PrimFunc, argument: Tensor, last: Tensor) -> PrimFunc:
     """What stands before the argument, most often a transpose, done where packing reads it: of a
     large weight each copy costs more than it is packed in.
     """
@@ -151,7 +152,7 @@ _MANY = 1 << 20
 _kernels: dict[str, Any] = {}  # text of a packing function -> its kernel
 
 
-def _kernel(match: Match, name: str, func: Any, elements: int) -> Any:
+def _kernel(match: Match, name: str, func: PrimFunc, elements: int) -> PackedFunc:
     target = make_target({"kind": "llvm", "opt-level": 2 if elements > _MANY else 0})
     try:
         with tvm.transform.PassContext(opt_level=3, config=run_once_config()):

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from ..tvm.types import Module, Target
 from .cache.kernels import current
 from .external import External
 from .fallback import or_default
@@ -54,7 +55,7 @@ def is_watched() -> bool:
     return _watcher.get() is not None
 
 
-def begin(sources: Sequence[External], target: Any) -> None:
+def begin(sources: Sequence[External], target: Target) -> None:
     """Tell which kernels a build is about to make."""
     if (watcher := _watcher.get()) is None:
         return
@@ -69,7 +70,7 @@ def begin(sources: Sequence[External], target: Any) -> None:
     watcher.begun(Work(len(sources), learnt, several, len(new) - len(learnt)))
 
 
-def made(source: External, target: Any) -> Any:
+def made(source: External, target: Target) -> Module:
     """The module of one kernel; that it is done is told."""
     module = or_default(lower, source, target)
     if (watcher := _watcher.get()) is not None:

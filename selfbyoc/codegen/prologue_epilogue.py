@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..graph import OpCall, Value
+from ..tvm.types import TeOperation
 from .elementwise import Absorbed, absorbed, inlines, number, with_result
 from .roles import Name
 
@@ -83,7 +84,7 @@ class Joined:
         for call, step in zip(made.calls, made.steps, strict=True):
             builder.own_stages(call, [step.tensor])
 
-    def block_of(self, stage: Any, names: Mapping[Any, str]) -> Name | None:
+    def block_of(self, stage: TeOperation, names: Mapping[TeOperation, str]) -> Name | None:
         """The name of the block of a te operation, or of that which took it in."""
         stage = self.instead.get(stage, stage)
         return Name(names[stage]) if stage in names else None

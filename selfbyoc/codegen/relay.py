@@ -18,6 +18,7 @@ from ..ir.relay.hollow import is_hollow, whole
 from ..ir.relay.walk import postorder
 from ..tvm import make_target, register_func, tvm
 from ..tvm.tags import tags_of_each_thread
+from ..tvm.types import Module, Target
 from .attributes import told_graph
 from .external import TARGET, External, external, read_attrs
 from .fallback import noting_what_ends
@@ -69,7 +70,7 @@ def typed(func: relay.Function) -> relay.Function:
     return relay.Function(done.params, done.body, done.ret_type, done.type_params, func.attrs)
 
 
-def codegen(func: relay.Function) -> Any:
+def codegen(func: relay.Function) -> Module:
     """TVM calls this once for each external function; its symbol must be in the module."""
     symbol = str(func.attrs["global_symbol"])
     if CHECK in func.attrs.keys():  # noqa: SIM118
@@ -89,7 +90,7 @@ def codegen(func: relay.Function) -> Any:
     return done[symbol]
 
 
-def _modules_of_this_build() -> dict[str, Any]:
+def _modules_of_this_build() -> dict[str, Module]:
     """Symbol -> module, for as long as one relay.build lasts.
 
     Equal functions have one symbol, and TVM asks for each once, but for the AOT executor: it notes
@@ -132,7 +133,7 @@ def kept_targets() -> Iterator[None]:
         raise
 
 
-def build_target() -> Any | None:
+def build_target() -> Target | None:
     """The target that the user builds for.
 
     Under TVM 0.17 `Target.current()` in the hook is the made-up `ext_dev`. The Relay VM has the
@@ -153,7 +154,7 @@ def build_target() -> Any | None:
     return None
 
 
-def _below_ext_dev() -> Any | None:
+def _below_ext_dev() -> Target | None:
     popped = []
     try:
         while (current := tvm.target.Target.current(allow_none=True)) is not None:

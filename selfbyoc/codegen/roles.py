@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..tvm import te
+from ..tvm.types import Tensor
 
 
 class Name(str):
     """The name of a block, where a dataclass of stages may hold other texts."""
 
 
-def outputs_of(found: Any) -> list[Any]:
+def outputs_of(found: Any) -> list[Tensor]:
     """The result tensors of what a compute returned: they, or the `result` among its stages."""
     if dataclasses.is_dataclass(found) and hasattr(found, "result"):
         found = found.result

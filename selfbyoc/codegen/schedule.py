@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from ..errors import ComputeError
 from ..machine import LEAST
+from ..tvm.types import Schedule, Target
 from .apply import Scheduled, apply_schedule
 from .attributes import PACKED
 from .external import NOT_OWN, External, is_for, match_of, packed_params, takes_plain_ops
@@ -16,7 +16,7 @@ from .stack import Stacked, stack
 from .tuning_record import Tuned, told_by
 
 
-def default_schedule(sch: Any, ops: Ops | None, target: Any, told: str = "") -> str:
+def default_schedule(sch: Schedule, ops: Ops | None, target: Target, told: str = "") -> str:
     """The schedule of a function whose composite has none -> what was planned."""
     return defaults[0](sch, ops, target, told)
 
@@ -25,7 +25,7 @@ defaults: list[Callable[..., str]] = []  # one: schedules/ is above, and api.py 
 
 
 def schedule_external(
-    external: External, target: Any, *, is_noted: bool = True
+    external: External, target: Target, *, is_noted: bool = True
 ) -> tuple[Stacked, Scheduled]:
     """External function -> stacked function and its scheduled form. `is_noted`: whether they get op
     info; the composite's own schedule does so in any case, if it may ask for it.
@@ -38,7 +38,7 @@ def schedule_external(
 
 
 def stacked_as(
-    external: External, target: Any, tuned: Tuned | None, *, is_noted: bool = True
+    external: External, target: Target, tuned: Tuned | None, *, is_noted: bool = True
 ) -> Stacked:
     """The stacked function; for a trace that of the plain ops, where they have a schedule of ours:
     what the composite computes otherwise was written for that schedule. So is what a kernel
@@ -58,7 +58,7 @@ def stacked_as(
         return stack(external.graph, match, packed, LEAST)
 
 
-def takes_own_compute(external: External, target: Any) -> bool:
+def takes_own_compute(external: External, target: Target) -> bool:
     """Whether the composite's compute serves, by its kernel's plan if it has one; else its ops are
     stacked one by one.
     """

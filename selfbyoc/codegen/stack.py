@@ -17,6 +17,7 @@ from ..ops.vocabulary import compute_of
 from ..tir.recurrences import states_beside
 from ..tir.te_blocks import block_names, te_order, with_own_buffers
 from ..tvm import te
+from ..tvm.types import PrimFunc, Tensor
 from .arguments import argument_chain, run_pack
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 class Stacked:
     """A stacked, unscheduled function, with its op info where it was asked for."""
 
-    func: Any
+    func: PrimFunc
     ops: tuple[OpInfo, ...]  # in order
     composite: Composite
     plan: Any = None  # of the composite's kernel, if it has one
@@ -189,7 +190,7 @@ class Builder(Tensors):
                 f"composite {name}: its {what} raised {type(err).__name__}: {in_words(err)}"
             ) from err
 
-    def _record(self, call: OpCall, tensors: Sequence[Any]) -> None:
+    def _record(self, call: OpCall, tensors: Sequence[Tensor]) -> None:
         self.joined.settle(self)
         for value, tensor in zip(call.outputs, tensors, strict=True):
             self.tensors[value] = tensor
@@ -217,7 +218,7 @@ class Builder(Tensors):
         self.described.append(call)
 
 
-def _computed(tensor: Any, name: str) -> Any:
+def _computed(tensor: Tensor, name: str) -> Tensor:
     """An output must be computed: one that a compute passes through from an input is copied."""
     if isinstance(tensor.op, te.ComputeOp):
         return tensor

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..graph import OpCall, Value
 from ..tvm import te
+from ..tvm.types import TeOperation
 from .info.op_info import OpInfo
 from .info.op_record import Ref
 from .plan import bare
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def infos(
-    builder: Tensors, joined: Mapping[OpCall, str], names: Mapping[Any, str]
+    builder: Tensors, joined: Mapping[OpCall, str], names: Mapping[TeOperation, str]
 ) -> tuple[OpInfo, ...]:
     """The ops in order, with the names of their blocks; what no op made is the last one's. Of those
     that `joined` others: by whose blocks they are computed.
@@ -33,7 +34,7 @@ def _info(
     builder: Tensors,
     call: OpCall,
     joined: Mapping[OpCall, str],
-    names: Mapping[Any, str],
+    names: Mapping[TeOperation, str],
     root: OpCall | None,
 ) -> OpInfo:
     blocks = tuple(names[op] for op in builder.stages.get(call, ()) if op in names)
@@ -44,7 +45,7 @@ def _info(
     return replace(bare(call), blocks=blocks, within=within, composite=builder.composite.name)
 
 
-def refs(builder: Tensors, order: Sequence[Any]) -> list[tuple[list[Ref], list[Ref]]]:
+def refs(builder: Tensors, order: Sequence[TeOperation]) -> list[tuple[list[Ref], list[Ref]]]:
     """Which buffer holds each input and output of the ops, `order` being that of the blocks."""
     position = {operation: i for i, operation in enumerate(order)}
     params = {p.op: i for i, p in enumerate(builder.params)}

@@ -8,12 +8,13 @@ from ..errors import TargetError
 from ..machine import host
 from ..machine.features import check_cpu
 from ..tvm import make_target, target_dict
+from ..tvm.types import Target
 
 # What decides whether a kernel runs where the rest of the model does.
 _DECISIVE = ("kind", "mtriple", "mcpu", "mattr", "mabi", "arch")
 
 
-def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> Any:
+def agree(asked: dict[str, Any] | None, building: Target | None, symbol: str) -> Target:
     """The kernel's target: what partitioning was given, what the user builds for, or the host's
     CPU.
     """
@@ -32,7 +33,7 @@ def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> An
     return make_target(asked)
 
 
-def same_machine(built: Any, compiling: Any) -> bool:
+def same_machine(built: Target, compiling: Target) -> bool:
     """Whether a kernel built for one target runs, and is meant to run, where the other does."""
     return decisive(target_dict(built)) == decisive(target_dict(compiling))
 
@@ -42,7 +43,7 @@ def decisive(target: dict[str, Any]) -> dict[str, Any]:
     return {name: target[name] for name in _DECISIVE if target.get(name)}
 
 
-def host_target() -> Any:
+def host_target() -> Target:
     """This machine's CPU with its real vector width and number of cores, without what its system
     or hypervisor keeps from it.
     """
@@ -54,7 +55,7 @@ def host_target() -> Any:
     return make_target(found)
 
 
-def short_text(target: Any) -> str:
+def short_text(target: Target) -> str:
     """The kind of a target and its CPU, for messages."""
     known = target_dict(target)
     return " ".join(str(known[name]) for name in ("kind", "mcpu") if known.get(name))

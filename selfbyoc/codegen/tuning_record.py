@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..language.decisions import deciding
+from ..tvm.types import Trace
 
 TUNED = "tefuse.tuned"
 TUNED_AT = "tefuse.tuned_at"  # of a kernel of symbolic sizes: the same for some sizes
@@ -18,7 +19,7 @@ class Tuned:
     """Decisions by name, or a trace of MetaSchedule; and for reports, what they were worth."""
 
     decisions: Mapping[str, Any] = field(default_factory=dict)
-    trace: Any = None
+    trace: Trace = None
     reason: str = ""
 
     def __post_init__(self) -> None:

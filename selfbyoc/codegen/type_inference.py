@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ..errors import ComputeError
 from ..graph import OpGraph, Value, type_text
-from ..language.types import Tensor
 from ..tvm import te
+from ..tvm.types import Tensor
 
 
 def check_types(owner: str, tensors: Sequence[Tensor], values: Sequence[Value]) -> None:

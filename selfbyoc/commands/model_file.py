@@ -17,6 +17,7 @@ from ..common.probes import ask_beside
 from ..errors import InputError, SelfbyocError, one_line
 from ..models.shapes import parse_shapes
 from ..models.sizes import parse_ranges, parse_sizes
+from ..tvm.types import IRModule
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -112,7 +113,7 @@ def add_range(parser: Any) -> None:
 
 def imported(
     model: Path, shape: Sequence[str], inputs: Sequence[str] = (), size: Sequence[str] = ()
-) -> Any:
+) -> IRModule:
     """The file as an IRModule."""
     from ..models.from_onnx import from_onnx
 
@@ -150,7 +151,7 @@ def naming(model: Path) -> Iterator[None]:
         raise InputError(f"TVM cannot work on {model.name}: {one_line(err)}") from err
 
 
-def _module(path: Path) -> Any:
+def _module(path: Path) -> IRModule:
     """What `tvm.ir.save_json` wrote."""
     from ..tvm import tvm
 

@@ -17,6 +17,7 @@ from ..ops.attrs import like
 from ..ops.kind import BROADCASTS, OWN, Array, Compute, Evaluate, OpKind, Typed, elementwise, form
 from ..ops.reference import told_by
 from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared, read_as
+from ..tvm.types import Tensor
 from .generation import registrar
 
 BUILTIN = frozenset(kind.name for family in FAMILIES for kind in family.KINDS)
@@ -149,7 +150,7 @@ class _Rule:
 
 
 def _compute(name: str, kind: str, function: Callable[..., Any]) -> Compute:
-    def compute(ins: Sequence[Any], call: OpCall) -> Any:
+    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         attrs = {key: call.attrs[key] for key in KINDS[name].attrs}
         try:
             if kind == "elementwise":

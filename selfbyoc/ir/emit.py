@@ -16,6 +16,7 @@ from ..language.case import typed
 from ..language.growing import Elementwise, Repeat
 from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, as_node
 from ..ops.vocabulary import KINDS, complete
+from ..tvm.types import Expr, IRModule
 from .generation import writer
 
 
@@ -23,7 +24,7 @@ def emit(
     program: Callable[..., Any],
     args: Mapping[str, Any],
     constants: Mapping[str, np.ndarray] | None = None,
-) -> Any:
+) -> IRModule:
     """`program` over arguments of these shapes, or (shape, dtype) -> IRModule with `main`.
 
     program    a function of the vocabulary, such as a composite's pattern
@@ -41,7 +42,7 @@ def emit(
 
     large: list[str] = []
 
-    def body(**variables: Any) -> list[Any]:
+    def body(**variables: Any) -> list[Expr]:
         known = {**variables, **{n: writer.constant(a) for n, a in constants.items()}}
         emitter = _Emitter(known, large)
         return [emitter.value(as_node(node)) for node in nodes]
@@ -78,13 +79,13 @@ class _Emitter:
     Python's stack, so nothing here calls itself.
     """
 
-    def __init__(self, known: Mapping[str, Any], large: list[str]) -> None:
+    def __init__(self, known: Mapping[str, Expr], large: list[str]) -> None:
         self.known, self.large = known, large
         self.done: dict[Node, Any] = {}
         self.has_args: dict[Node, bool] = {}
         self.programs: dict[Node, Node] = {}  # an op -> the ops that it is written as
 
-    def value(self, root: Node) -> Any:
+    def value(self, root: Node) -> Expr:
         for node in _in_order(root, self._read, self.done):
             self.done[node] = self._emit(node)
         return self.done[root]
@@ -111,7 +112,7 @@ class _Emitter:
             self.programs[node] = as_node(program)
         return [self.programs[node]]
 
-    def _emit(self, node: Node) -> Any:
+    def _emit(self, node: Node) -> Expr:
         read = [self.done[n] for n in self._read(node)]
         if isinstance(node, Arg):
             if node.name not in self.known:
@@ -128,7 +129,7 @@ class _Emitter:
         self.large += [f"op.{node.kind}: {text}" for text in _large(attrs)]
         return self._called(node, _inputs(node, read), attrs)
 
-    def _called(self, node: Op, inputs: list[Any], attrs: Mapping[str, Any]) -> Any:
+    def _called(self, node: Op, inputs: list[Expr], attrs: Mapping[str, Any]) -> Expr:
         if asked := [name for name, value in attrs.items() if callable(value)]:
             text = f"emit: op.{node.kind}: {asked[0]}: a program needs a value"
             raise CompositeError(f"{text}, found a predicate")
@@ -169,7 +170,7 @@ def _asked(node: Node) -> Sequence[Node]:
 
 
 def _in_order(
-    root: Node, read: Callable[[Node], Sequence[Node]], done: Mapping[Node, Any]
+    root: Node, read: Callable[[Node], Sequence[Node]], done: Mapping[Node, Expr]
 ) -> Iterator[Node]:
     """The nodes that are not done, each after those that it reads; the caller does each."""
     stack = [root]
@@ -190,7 +191,7 @@ def _fewest(node: Elementwise | Repeat | Many) -> Node:
     return node.of
 
 
-def _inputs(node: Op, tensors: Sequence[Any]) -> list[Any]:
+def _inputs(node: Op, tensors: Sequence[Expr]) -> list[Expr]:
     """The op's inputs; a number has the dtype of the tensors beside it, a condition aside."""
     given = iter(tensors)
     rest = tensors[1:] if node.kind == "where" else tensors

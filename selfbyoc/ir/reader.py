@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..graph import OpCall, OpGraph, Value, name_ops
+from ..tvm.types import Expr
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Written:
 
     graph: OpGraph
     values: Mapping[Any, tuple[Value, ...]]
-    ops: Mapping[Any, OpCall]
+    ops: Mapping[Expr, OpCall]
 
 
 class Reader:
@@ -38,19 +39,19 @@ class Reader:
 
     def add(
         self,
-        node: Any,
+        node: Expr,
         kind: str,
         inputs: Sequence[Value],
         attrs: dict[str, Any],
         outputs: tuple[Value, ...],
-        sources: Sequence[Any],
+        sources: Sequence[Expr],
     ) -> tuple[Value, ...]:
         """One more op, bound to `node`; -> its outputs."""
         self.owner[node] = len(self.ops)
         self.ops.append(OpCall(kind, tuple(inputs), attrs, outputs, sources=tuple(sources)))
         return outputs
 
-    def item(self, node: Any, of: Any, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    def item(self, node: Expr, of: Expr, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """One output taken out of a tuple: the node belongs to the op that made the tuple."""
         if of in self.owner:
             self.items.setdefault(self.owner[of], []).append(node)

@@ -12,7 +12,7 @@ What an op reads may be anything of the IR at hand: a rewriting asks its editor,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeGuard
@@ -21,8 +21,7 @@ import numpy as np
 
 from ..ops.vocabulary import read_as, read_op
 from ..tvm import Analyzer
-
-Expr = Any  # relay.Expr, relax.Expr: TVM ships no types
+from ..tvm.types import Attrs, Expr
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Made:
     """
 
     name: str
-    raw: Mapping[str, Any]
+    raw: Attrs
     args: tuple[Expr, ...]
     given: tuple[Expr, ...]
     call: Expr

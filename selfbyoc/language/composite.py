@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ..errors import CompositeError, did_you_mean
+from ..tvm.types import PrimExpr
 from .case import Case
 from .dataflow import is_pattern, translated
 from .kernel import Kernel
@@ -29,7 +30,7 @@ class Refused(Exception):
     """A check declined a structural match; its text is the reason that reports show."""
 
 
-def require(condition: Any, reason: str) -> None:
+def require(condition: PrimExpr, reason: str) -> None:
     """Refuse the match with `reason` unless `condition` holds. For use in a composite's `check`."""
     if not condition:
         raise Refused(reason)

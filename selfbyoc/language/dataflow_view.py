@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from ..tvm.types import Attrs
 
 ANY, CONSTANT, CALL, EITHER, ATTRS, ITEM, TUPLE, DOMINATOR, OTHER = range(9)
 
@@ -16,7 +17,7 @@ class View:
     what: int
     parts: tuple[Any, ...] = ()
     name: str = ""
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Attrs = field(default_factory=dict)
     index: int = 0
 
 

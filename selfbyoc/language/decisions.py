@@ -8,13 +8,14 @@ plain Python: what is chosen may decide which loops there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import DecisionError, ScheduleError
+from ..tvm.types import Attrs
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ class Choice:
 class Decisions:
     """What is told by name; and, by running the composite's functions, what they asked for."""
 
-    told: Mapping[str, Any] = field(default_factory=dict)
+    told: Attrs = field(default_factory=dict)
     made: dict[str, Choice] = field(default_factory=dict)
     fitted: bool = False  # what is told and does not fit gives way to the default
     lasting: bool = False  # only values that fit every size are taken, where they are known
@@ -95,7 +96,7 @@ _current: ContextVar[Decisions | None] = ContextVar("selfbyoc_decisions", defaul
 
 @contextmanager
 def deciding(
-    told: Mapping[str, Any] | None = None,
+    told: Attrs | None = None,
     *,
     fitted: bool = False,
     lasting: bool = False,

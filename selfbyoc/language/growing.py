@@ -79,7 +79,7 @@ class Rest(Node):
 
 
 def elementwise(
-    x: Any, at_least: int = 0, at_most: int | None = None, *, name: str = "operand"
+    x: Node, at_least: int = 0, at_most: int | None = None, *, name: str = "operand"
 ) -> Node:
     """Any elementwise ops, built in or declared by you, between `x` and the result.
 

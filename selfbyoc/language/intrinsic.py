@@ -10,11 +10,12 @@ from typing import Any
 from ..errors import InputError, RegistryError, ScheduleError, one_line
 from ..tvm import param_buffers, scope_of, structural_equal
 from ..tvm.script import T, is_prim_func, known_intrinsic, register_intrinsic
+from ..tvm.types import Buffer, PrimFunc
 
 __all__ = ["T", "intrinsic"]
 
 
-def intrinsic(name: str, description: Any, implementation: Any) -> str:
+def intrinsic(name: str, description: PrimFunc | None, implementation: Any) -> str:
     """Make a tensor intrinsic known to TVM -> its name, for `sch.tensorize(loop, name)`.
 
     `description` is a PrimFunc of the loops that it stands for, `implementation` one with the same
@@ -48,12 +49,12 @@ def intrinsic(name: str, description: Any, implementation: Any) -> str:
     return name
 
 
-def _parameters(func: Any) -> str:
+def _parameters(func: PrimFunc) -> str:
     """Each buffer's type and memory; a parameter that is no buffer by its name."""
     return ", ".join(map(_parameter, param_buffers(func)))
 
 
-def _parameter(buffer: Any) -> str:
+def _parameter(buffer: Buffer) -> str:
     if not hasattr(buffer, "shape"):
         return str(buffer)
     extents = ", ".join(map(str, buffer.shape))

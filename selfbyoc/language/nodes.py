@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import CompositeError
 from ..tvm import te
+from ..tvm.types import PrimExpr
 from .operators import Operators
 from .te_schedule import COMPUTES
 
@@ -20,7 +21,7 @@ class Node(Operators["Node"]):
     def _made(self, kind: str, *inputs: Any) -> Node:
         return Op(kind, tuple(map(as_node, inputs)), {})
 
-    def __getitem__(self, index: Any) -> Node:
+    def __getitem__(self, index: PrimExpr) -> Node:
         raise CompositeError(f"{self!r}[{index!r}]: only an op has outputs to take by index")
 
     grows = False  # whether it stands for any number of ops after one another
@@ -44,7 +45,7 @@ class Arg(Node):
     def __init__(self, name: str, is_number: bool = False) -> None:
         self.name, self.is_number = name, is_number
 
-    def __getitem__(self, index: Any) -> Node:
+    def __getitem__(self, index: PrimExpr) -> Node:
         raise CompositeError(f"{self.name} is no tensor with elements here: {COMPUTES}")
 
     @property

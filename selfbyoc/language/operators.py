@@ -4,13 +4,14 @@ vocabulary becomes that op, all else is an error that says what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ..errors import CompositeError
 from ..ops.vocabulary import written
+from ..tvm.types import Attrs
 
 Value = TypeVar("Value")  # of a pattern: a node
 
@@ -175,7 +176,7 @@ class Operators(Generic[Value]):
         function: Any,
         types: Sequence[type],
         inputs: Sequence[Any],
-        options: Mapping[str, Any],
+        options: Attrs,
     ) -> Any:  # of np.mean(x), np.concatenate([x, y])
         name, module = str(function.__name__), str(function.__module__)
         raise CompositeError(

@@ -21,6 +21,7 @@ from ..ops.attr_words import ATTRIBUTES
 from ..ops.attrs import NORMALIZERS
 from ..ops.reference import described
 from ..ops.vocabulary import KINDS, written
+from ..tvm.types import Attrs
 from .nodes import Arg, Either, Many, Node, Op, as_node
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def either(*options: Node | float) -> Node:
     return Either(tuple(map(as_node, options)))
 
 
-def number(arg: Any) -> Node:
+def number(arg: Node) -> Node:
     """An argument that is a constant of one element, whatever its shape."""
     if not isinstance(arg, Arg):
         raise CompositeError(f"number takes an argument of the pattern, found {arg!r}")
@@ -81,7 +82,7 @@ class Vocabulary:
         return written()
 
 
-def _check_attrs(kind: str, attrs: Mapping[str, Any]) -> None:
+def _check_attrs(kind: str, attrs: Attrs) -> None:
     """A pattern with a name that the op has not, or no value of it, would match nothing."""
     known = sorted([*KINDS[kind].attrs, *KINDS[kind].read_attrs])
     for name, value in attrs.items():

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import ScheduleError
 from ..tvm import Schedule
 from ..tvm.tune import callbacks, decision_of
+from ..tvm.types import Block, Instruction, Loop, PrimExpr, Trace
 from .decisions import choose
 
 
@@ -21,7 +22,7 @@ class SamplingSchedule(Schedule):
 
     if not hasattr(Schedule, "get_block"):
 
-        def get_block(self, name: str, func_name: str | None = None) -> Any:
+        def get_block(self, name: str, func_name: str | None = None) -> Block:
             """As 0.17 calls it, so that one schedule serves both; `ops.dense.block` needs no
             name.
             """
@@ -29,7 +30,7 @@ class SamplingSchedule(Schedule):
 
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
-    ) -> Any:
+    ) -> PrimExpr:
         """One of `candidates`; `decision` is the position of the default."""
         kept = _given(decision, "sample_categorical")
         taken = choose(_name(self, "sample_categorical"), range(len(candidates)), kept)
@@ -37,7 +38,7 @@ class SamplingSchedule(Schedule):
 
     def sample_perfect_tile(
         self,
-        loop: Any,
+        loop: Loop,
         n: int,
         max_innermost_factor: int = 16,
         decision: Sequence[int] | None = None,
@@ -58,12 +59,14 @@ class SamplingSchedule(Schedule):
         return super().sample_compute_location(block, _given(decision, "sample_compute_location"))
 
 
-def replay(trace: Any, sch: Any) -> None:
+def replay(trace: Trace, sch: Schedule) -> None:
     """Do to a schedule what a trace did to another one of the same function; its sampling
     instructions ask `choose`, their decisions there being the defaults.
     """
 
-    def decided(inst: Any, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any) -> Any:
+    def decided(
+        inst: Instruction, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any
+    ) -> Any:
         kind = str(inst.kind.name)
         if kind == "SampleCategorical":
             taken = choose(_name(sch, "sample_categorical"), range(len(attrs[0])), int(decision))
@@ -98,7 +101,7 @@ def _given(decision: Any, name: str) -> Any:
     return decision
 
 
-def _name(sch: Any, kind: str) -> str:
+def _name(sch: Schedule, kind: str) -> str:
     """The kind of a sampling instruction, and how many came before it."""
     before = sum(str(inst.kind.name).startswith("Sample") for inst in sch.trace.insts)
     return f"{kind} {before}"

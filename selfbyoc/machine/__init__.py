@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from ..tvm import current_target, make_target, target_dict
+from ..tvm.types import Target
 from . import host
 from .cores import Core, core_of
 from .features import architecture, features_of, products_of
@@ -73,7 +74,7 @@ def _bits(dtype: str) -> int:
     return int("".join(c for c in dtype if c.isdigit()) or 32)
 
 
-def machine(target: Any) -> Machine:
+def machine(target: Target) -> Machine:
     """The machine that a target describes. Raises TargetError for a -mcpu that LLVM lacks."""
     here = (host.cpu(), host.core(), host.cores(), *host.cache_bytes().items())
     return _machine(json.dumps(target_dict(make_target(target))), here)

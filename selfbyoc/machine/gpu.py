@@ -6,11 +6,11 @@ TVM's targets say some of it; what one does not say is what every device of its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..tvm import target_dict
+from ..tvm.types import Target
 
 WARP = 32  # where a target names none (OpenCL, Vulkan: 1): rows are then summed in shared memory
 SHARED = {"cuda": 48 << 10, "rocm": 64 << 10}  # of a block, without asking the driver for more
@@ -36,12 +36,12 @@ class Gpu:
         return max(1, self.registers // self.threads // 4)
 
 
-def is_gpu(target: Any) -> bool:
+def is_gpu(target: Target) -> bool:
     """Whether a target's kernels run in blocks of threads."""
     return "gpu" in [str(key) for key in target.keys]
 
 
-def gpu(target: Any) -> Gpu:
+def gpu(target: Target) -> Gpu:
     """The GPU that a target describes."""
     data = target_dict(target)
     kind = str(data["kind"])

@@ -6,10 +6,10 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ..errors import TargetError
 from ..tvm import TVMError, make_target, target_dict, tvm
+from ..tvm.types import Target
 from . import host_features
 from .features import architecture, features_of, known_cpus
 from .gpu import is_gpu
@@ -41,7 +41,7 @@ def features() -> frozenset[str]:
     return _features(_pretended())
 
 
-def lacking(target: Any) -> tuple[str, ...]:
+def lacking(target: Target) -> tuple[str, ...]:
     """What a target's code may need and this machine lacks; nothing where it runs.
 
     Code for another architecture lacks that architecture. Only LLVM is told a CPU.
@@ -55,12 +55,12 @@ def lacking(target: Any) -> tuple[str, ...]:
     return tuple(sorted(_countable(features_of(made), wanted) - features()))
 
 
-def runs(target: Any) -> bool:
+def runs(target: Target) -> bool:
     """Whether this machine runs code that is built for a target."""
     return not cannot_run(target)
 
 
-def cannot_run(target: Any) -> str:
+def cannot_run(target: Target) -> str:
     """Why this machine cannot run what is built for a target, or ''."""
     made = target_dict(make_target(target))
     if made["kind"] != "llvm":
@@ -76,7 +76,7 @@ def cannot_run(target: Any) -> str:
     )
 
 
-def _no_cpu(target: Any) -> str:
+def _no_cpu(target: Target) -> str:
     """The arrays of a library are in the CPU's memory."""
     made = make_target(target)
     if not is_gpu(made):
@@ -84,11 +84,11 @@ def _no_cpu(target: Any) -> str:
     return f"{made.kind} has memory of its own, to which TVM's executors give arrays (docs/gpu.md)"
 
 
-def _lacks(target: Any) -> str:
+def _lacks(target: Target) -> str:
     return cannot_run(target) if lacking(target) else ""
 
 
-def _no_runtime(target: Any) -> str:
+def _no_runtime(target: Target) -> str:
     kind = str(target_dict(make_target(target))["kind"])
     try:
         known = kind == "c" or tvm.runtime.enabled(kind)
@@ -97,7 +97,7 @@ def _no_runtime(target: Any) -> str:
     return "" if known else f"this TVM {tvm.__version__} is built without a runtime for {kind}"
 
 
-def check_runs(target: Any, what: str) -> None:
+def check_runs(target: Target, what: str) -> None:
     """Refuse to run something (`what`) that is built for another CPU, or for a device that this TVM
     has no runtime of; to build it is allowed.
     """
@@ -108,7 +108,7 @@ def check_runs(target: Any, what: str) -> None:
         )
 
 
-def fitted(target: Any) -> Any:
+def fitted(target: Target) -> Target:
     """The target without AMD's extras (shuffles of bytes, bits of scalars), where they are all that
     keeps it from running here: znver3's code is then what an AVX2 machine of Intel's runs too.
     """
@@ -131,7 +131,7 @@ def switched_off() -> tuple[str, ...]:
     return tuple(f"-{name}" for name in sorted(named - features()))
 
 
-def named(target: Any) -> str:
+def named(target: Target) -> str:
     """The part of a target that names its CPU."""
     found = target_dict(make_target(target))
     parts = {name: found.get(name) for name in ("mtriple", "mcpu")}

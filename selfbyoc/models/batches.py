@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -14,11 +14,14 @@ from ..errors import InputError, one_line
 from ..graph import type_text
 from .real_inputs import real_inputs
 
+if TYPE_CHECKING:
+    import onnx
+
 Batch = dict[str, np.ndarray]  # one call of a model: input -> array
 _BAD = (BadZipFile, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError)
 
 
-def batches_in(folder: Path, model: Any) -> list[Batch]:
+def batches_in(folder: Path, model: onnx.ModelProto) -> list[Batch]:
     """One call of the model each: `.npz` files with an array for each input, by name, or, of a
     model with one input, `.npy` files. In the order of their names.
     """
@@ -63,7 +66,7 @@ def _checked(found: Mapping[str, np.ndarray], inputs: Sequence[Any], path: Path)
     return {name: found[name] for name in names}
 
 
-def type_of(value: Any) -> tuple[tuple[int | None, ...], str]:
+def type_of(value: onnx.ValueInfoProto) -> tuple[tuple[int | None, ...], str]:
     """Shape and dtype of an input; None where a size is open."""
     tensor = value.type.tensor_type
     dims = (d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)

@@ -8,7 +8,10 @@ import ast
 import copy
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import onnx
 
 # Paddle2ONNX writes `?`, and since 1.0 a number for each place, which copies of a graph repeat;
 # tf2onnx and ONNX's shape inference `unk__`; ML.NET, keras2onnx and onnxmltools `None`.
@@ -22,7 +25,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def name_open_sizes(model: Any) -> None:
+def name_open_sizes(model: onnx.ModelProto) -> None:
     """Give each size of an input that is open and has no name of its own the name `INPUT_AXIS`;
     a name that is a number is that size.
 
@@ -65,7 +68,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def names_of(model: Any) -> dict[str, ast.expr | None]:
+def names_of(model: onnx.ModelProto) -> dict[str, ast.expr | None]:
     """The names of the inputs' open sizes, and how those that follow from others are computed.
 
     That is so where all of an expression's names are sizes: `batch-size` is one name, unless some
@@ -80,7 +83,7 @@ def names_of(model: Any) -> dict[str, ast.expr | None]:
     }
 
 
-def symbols_of(model: Any) -> list[str]:
+def symbols_of(model: onnx.ModelProto) -> list[str]:
     """The names of the inputs' open sizes, without those that follow from others."""
     return [name for name, tree in names_of(model).items() if tree is None]
 
@@ -100,7 +103,7 @@ def value_of(text: str, sizes: Mapping[str, int]) -> int | None:
     return None if tree is None or not _names(tree) <= sizes.keys() else int(_value(tree, sizes))
 
 
-def as_extents(model: Any, symbol: Callable[[str], Any]) -> dict[str, list[Any]]:
+def as_extents(model: onnx.ModelProto, symbol: Callable[[str], Any]) -> dict[str, list[Any]]:
     """The shapes of a model's inputs; `symbol` makes their open sizes, of identifiers."""
     taken: set[str] = set()
     names = names_of(model)
@@ -144,7 +147,7 @@ def _names(tree: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def _value(tree: ast.expr, sizes: Mapping[str, Any]) -> Any:
+def _value(tree: ast.expr, sizes: Mapping[str, int]) -> int:
     if isinstance(tree, ast.BinOp):
         return _OPERATIONS[type(tree.op)](_value(tree.left, sizes), _value(tree.right, sizes))
     return sizes[tree.id] if isinstance(tree, ast.Name) else tree.value  # type: ignore[attr-defined]

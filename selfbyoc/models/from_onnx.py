@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.optional import extra
 from ..errors import InputError, MissingExtra, ModelWarning, ToolError, one_line
 from ..partition.source_names import Names, named_weights, with_names
+from ..tvm.types import IRModule
 from .generation import tvm_road
 from .onnx.branches import resolved
 from .onnx.computing import computed
@@ -23,13 +24,16 @@ from .shapes import Shape, check_known, give_shapes, open_inputs
 from .sizes import Asked
 from .sizes_of_onnx import with_known_sizes
 
+if TYPE_CHECKING:
+    import onnx
+
 
 def from_onnx(
     model: str | Path | Any,
     shapes: Mapping[str, Sequence[int]] | None = None,
     inputs: Collection[str] = (),
     sizes: Mapping[str, Asked] | None = None,
-) -> Any:
+) -> IRModule:
     """An ONNX model, a file or a ModelProto, as an IRModule of the installed TVM; weights are
     constants.
 
@@ -75,12 +79,12 @@ def from_onnx(
     return with_names(tvm_road.limited(mod, within, name), names)
 
 
-def _hint(proto: Any) -> list[str]:
+def _hint(proto: onnx.ModelProto) -> list[str]:
     opened = open_inputs(proto)
     return [f"its sizes are open: give {', '.join(opened)} a shape"] if opened else []
 
 
-def _names(proto: Any) -> Names:
+def _names(proto: onnx.ModelProto) -> Names:
     """Of inputs, outputs and weights; weights that still lie in files beside it have none."""
     onnx = extra("onnx")
     found = (
@@ -97,7 +101,7 @@ def _names(proto: Any) -> Names:
     )
 
 
-def _copied(model: Any) -> Any:
+def _copied(model: onnx.ModelProto) -> onnx.ModelProto:
     if not isinstance(model, extra("onnx").ModelProto):
         raise InputError(
             f"model: expected a path or an onnx.ModelProto, found {type(model).__name__}"
@@ -111,7 +115,7 @@ def _copied(model: Any) -> Any:
 NO_NUMBERS = ("STRING", "COMPLEX64", "COMPLEX128")
 
 
-def _check_types(proto: Any, name: str) -> None:
+def _check_types(proto: onnx.ModelProto, name: str) -> None:
     """Inputs and outputs are tensors of what TVM computes with, and there is an output."""
     types = extra("onnx").TensorProto.DataType
     if not proto.graph.output:
@@ -136,7 +140,7 @@ def _shape(name: str, shape: Sequence[int]) -> Shape:
     return sizes
 
 
-def _objection(model: Any) -> str:
+def _objection(model: onnx.ModelProto) -> str:
     """What onnx's checker says against a model (by path: its weights may lie beside it)."""
     checker = extra("onnx").checker
     try:
@@ -146,7 +150,7 @@ def _objection(model: Any) -> str:
     return ""
 
 
-def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
+def _ready(proto: onnx.ModelProto, objection: str, name: str) -> tuple[Any, list[str]]:
     """The model, folded, and what is to be said of it. Where ONNX Runtime does not open it: an
     error if onnx's checker objects too, else the model as it is, maybe with an op of one's own.
     """

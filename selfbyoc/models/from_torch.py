@@ -10,10 +10,11 @@ import numpy as np
 from ..common.optional import extra
 from ..errors import InputError, SelfbyocError, one_line
 from ..partition.source_names import Names, named_weights, with_names
+from ..tvm.types import IRModule
 from .generation import tvm_road
 
 
-def from_torch(module: Any, inputs: Sequence[Any] = ()) -> Any:
+def from_torch(module: Any, inputs: Sequence[Any] = ()) -> IRModule:
     """A PyTorch model as an IRModule of the installed TVM; weights are constants.
 
     module  a torch.nn.Module in eval mode; what torch.jit traced or scripted, whose branches are
@@ -38,7 +39,7 @@ def _parameters(module: Any) -> Iterator[tuple[str, np.ndarray]]:
             yield name, value.detach().cpu().numpy()
 
 
-def imported(module: Any, inputs: Sequence[Any], **how: Any) -> Any:
+def imported(module: Any, inputs: Sequence[Any], **how: Any) -> IRModule:
     """`from_torch`, with what the generation at hand may be told besides."""
     torch = extra("torch")
     kinds = (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)

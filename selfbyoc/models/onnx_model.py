@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from ..errors import InputError, one_line
 from ..graph import OpGraph
 from ..ir.generation import ir
 from ..partition.generation import ir as partitioner
+from ..tvm.types import IRModule
 from .generation import tvm_road
 from .onnx.beside import with_weights
 from .onnx.forms import readable
 from .onnx.sound import check_sound
 
+if TYPE_CHECKING:
+    import onnx
 
-def load_onnx(path: str | Path) -> Any:
+
+def load_onnx(path: str | Path) -> onnx.ModelProto:
     """An ONNX model file with its weights, as it is."""
     onnx = extra("onnx")
     try:
@@ -38,7 +42,7 @@ def load_onnx(path: str | Path) -> Any:
     return model
 
 
-def read_onnx(path: str | Path) -> Any:
+def read_onnx(path: str | Path) -> onnx.ModelProto:
     """An ONNX model file, checked."""
     onnx, model = extra("onnx"), load_onnx(path)
     try:
@@ -49,8 +53,8 @@ def read_onnx(path: str | Path) -> Any:
 
 
 def import_onnx(
-    model: Any, name: str = "the model", most: Mapping[str, int] = MappingProxyType({})
-) -> Any:
+    model: onnx.ModelProto, name: str = "the model", most: Mapping[str, int] = MappingProxyType({})
+) -> IRModule:
     """An ONNX model as an IRModule of the TVM generation at hand, its weights as constants. `most`:
     the largest sizes of symbols that somebody promises.
 
@@ -67,7 +71,7 @@ def import_onnx(
         raise InputError(f"TVM's ONNX frontend cannot import {name}: {one_line(err)}") from err
 
 
-def light_model(name: str, seed: int = 0) -> Any:
+def light_model(name: str, seed: int = 0) -> onnx.ModelProto:
     """`inception_v1`, `squeezenet`, ... from the onnx wheel's test data, with random weights."""
     onnx = extra("onnx")
     folder = Path(onnx.__file__).parent / "backend/test/data/light"
@@ -78,7 +82,7 @@ def light_model(name: str, seed: int = 0) -> Any:
     return refill(onnx.load(str(path)), seed)
 
 
-def refill(model: Any, seed: int = 0) -> Any:
+def refill(model: onnx.ModelProto, seed: int = 0) -> onnx.ModelProto:
     """Replace the weights by seeded random ones that keep the activations near unit size.
 
     The light models make their weights with ConstantOfShape: with equal weights every channel is
@@ -107,14 +111,14 @@ def refill(model: Any, seed: int = 0) -> Any:
     return model
 
 
-def _only_reads(graph: Any, name: str, filled: dict[str, Any]) -> bool:
+def _only_reads(graph: onnx.GraphProto, name: str, filled: dict[str, onnx.NodeProto]) -> bool:
     return all(n.output[0] in filled for n in graph.node if name in n.input)
 
 
 _RESHAPING = ("Reshape", "Unsqueeze")
 
 
-def _roles(graph: Any) -> dict[str, str]:
+def _roles(graph: onnx.GraphProto) -> dict[str, str]:
     """Weight -> what it is to its reader, as `Conv.1`; what only reshapes it is looked through."""
     roles: dict[str, str] = {}
     through = {n.output[0]: n.input[0] for n in graph.node if n.op_type in _RESHAPING}
@@ -146,7 +150,7 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], role: str) -> np.n
     return values.astype(np.float32)
 
 
-def graph_of(mod: Any) -> OpGraph:
+def graph_of(mod: IRModule) -> OpGraph:
     """The graph that partitioning a module sees, with the same names of ops."""
     return ir.read_at_sizes(partitioner.prepare(mod, None)["main"])
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..common.optional import extra
 from ..errors import InputError, did_you_mean, one_line
 from .batches import Batch
 from .onnx_model import read_onnx
+
+if TYPE_CHECKING:
+    import onnx
 
 PRODUCTS = ("Conv", "MatMul", "Gemm")  # what is worth levels; pools and shapes go along
 OPSET = 13  # from which scales may differ by channel
@@ -91,13 +94,13 @@ def quantize(model: Path, output: Path, batches: Sequence[Batch], options: Optio
     return Made(products, total, tuple(losses))
 
 
-def _check_is_of_floats(found: Any, model: Path) -> None:
+def _check_is_of_floats(found: onnx.ModelProto, model: Path) -> None:
     kinds = {node.op_type for node in found.graph.node}
     if levels := sorted(kinds & set(_LEVELS)):
         raise InputError(f"{model.name} is quantised already: it has {levels[0]}")
 
 
-def _check_names(names: Sequence[str], found: Any, exact: Path, model: Path) -> None:
+def _check_names(names: Sequence[str], found: onnx.ModelProto, exact: Path, model: Path) -> None:
     """The quantiser passes over names that it does not know."""
     loaded = extra("onnx").load(str(exact), load_external_data=False)
     known, had = ({node.name for node in each.graph.node} for each in (loaded, found))
@@ -109,7 +112,7 @@ def _check_names(names: Sequence[str], found: Any, exact: Path, model: Path) -> 
             raise InputError(f"--float: {model.name} has no node {name!r}{near}")
 
 
-def _prepared(found: Any, model: Path, path: Path) -> None:
+def _prepared(found: onnx.ModelProto, model: Path, path: Path) -> None:
     """The model as the quantiser wants it: shapes known, batch norms in the convolutions."""
     onnx = extra("onnx")
     opset = next((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), OPSET)
@@ -125,7 +128,7 @@ def _prepared(found: Any, model: Path, path: Path) -> None:
     )
 
 
-def _counts(model: Any) -> tuple[int, int]:
+def _counts(model: onnx.ModelProto) -> tuple[int, int]:
     """Products in levels, and all of them."""
     graph = model.graph
     weights = {t.name for t in graph.initializer}

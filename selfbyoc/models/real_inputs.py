@@ -5,21 +5,24 @@ too, with its value as a default; those files are all that Caffe2 and the old ex
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.optional import extra
 from ..errors import InputError, did_you_mean
 
+if TYPE_CHECKING:
+    import onnx
+
 _FIRST = 4  # IR version that lets an initializer be a constant
 
 
-def real_inputs(model: Any) -> list[Any]:
+def real_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     """The inputs that a caller gives: those without a value in the file."""
     weights = _initializers(model.graph)
     return [value for value in model.graph.input if value.name not in weights]
 
 
-def check_initializers(models: Sequence[Any], inputs: Collection[str]) -> None:
+def check_initializers(models: Sequence[onnx.ModelProto], inputs: Collection[str]) -> None:
     """Each name is that of an initializer or an input of some model, or an InputError says so."""
     if isinstance(inputs, str):
         raise InputError(f"inputs: expected names of initializers, found the text {inputs!r}")
@@ -31,7 +34,7 @@ def check_initializers(models: Sequence[Any], inputs: Collection[str]) -> None:
             raise InputError(f"inputs: no initializer {name!r} in the model{near}")
 
 
-def keep_constants(model: Any, inputs: Collection[str]) -> None:
+def keep_constants(model: onnx.ModelProto, inputs: Collection[str]) -> None:
     """Make every initializer of a model a constant, but for those of these names: they become
     inputs without a default. Names that the model does not have are left out.
     """
@@ -49,7 +52,7 @@ def keep_constants(model: Any, inputs: Collection[str]) -> None:
     model.ir_version = max(model.ir_version, _FIRST)
 
 
-def _initializers(graph: Any) -> set[str]:
+def _initializers(graph: onnx.GraphProto) -> set[str]:
     return {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
 
 

@@ -6,12 +6,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..errors import InputError, ModelWarning, did_you_mean
 from .dim_names import name_open_sizes, names_of, with_sizes
 from .onnx.inference import about, inferred
 from .real_inputs import real_inputs
+
+if TYPE_CHECKING:
+    import onnx
 
 Shape = tuple[int, ...]
 
@@ -46,7 +49,7 @@ class _Axis:
         return self.name or ("?" if self.size is None else str(self.size))
 
 
-def fix_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
+def fix_shapes(model: onnx.ModelProto, shapes: Mapping[str, Shape], where: str) -> onnx.ModelProto:
     """`give_shapes`, and an InputError where a size is open still."""
     model = give_shapes(model, shapes, where)
     for value in real_inputs(model):
@@ -54,7 +57,7 @@ def fix_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
     return model
 
 
-def give_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
+def give_shapes(model: onnx.ModelProto, shapes: Mapping[str, Shape], where: str) -> onnx.ModelProto:
     """The model with these shapes for its inputs; changed, and returned. Other sizes stay open, and
     each has a name then.
 
@@ -77,18 +80,20 @@ def give_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
         return _given(model, shapes, symbols)
 
 
-def give_sizes(model: Any, sizes: Mapping[str, int]) -> Any:
+def give_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
     """The model with these sizes for its symbols; changed, and returned."""
     return _given(model, {}, sizes)
 
 
-def _given(model: Any, shapes: Mapping[str, Shape], sizes: Mapping[str, int]) -> Any:
+def _given(
+    model: onnx.ModelProto, shapes: Mapping[str, Shape], sizes: Mapping[str, int]
+) -> onnx.ModelProto:
     known = {name: with_sizes(name, tree, sizes) for name, tree in names_of(model).items()}
     changed = [_give(value, shapes.get(value.name), known) for value in real_inputs(model)]
     return _inferred(model) if any(changed) else model
 
 
-def _give(value: Any, shape: Shape | None, sizes: Mapping[str, int | str]) -> bool:
+def _give(value: onnx.ValueInfoProto, shape: Shape | None, sizes: Mapping[str, int | str]) -> bool:
     """Write an input's shape, or what its open sizes are now; -> whether that changed it."""
     tensor = value.type.tensor_type.shape
     before = tensor.SerializeToString()
@@ -106,12 +111,12 @@ def _give(value: Any, shape: Shape | None, sizes: Mapping[str, int | str]) -> bo
     return bool(tensor.SerializeToString() != before)
 
 
-def open_inputs(model: Any) -> list[str]:
+def open_inputs(model: onnx.ModelProto) -> list[str]:
     """The inputs with sizes that are not known."""
     return [v.name for v in real_inputs(model) if any(a.size is None for a in _axes(v, "") or ())]
 
 
-def check_known(models: Sequence[Any], shapes: Mapping[str, Shape]) -> None:
+def check_known(models: Sequence[onnx.ModelProto], shapes: Mapping[str, Shape]) -> None:
     """Each shape belongs to an input of some model, or an InputError says what there is."""
     known = {value.name for model in models for value in real_inputs(model)}
     for name in shapes:
@@ -120,7 +125,7 @@ def check_known(models: Sequence[Any], shapes: Mapping[str, Shape]) -> None:
             raise InputError(f"shape: no input {name!r}; known: {sorted(known)}{near}")
 
 
-def _axes(value: Any, where: str) -> list[_Axis] | None:
+def _axes(value: onnx.ValueInfoProto, where: str) -> list[_Axis] | None:
     """Of an input; None where not even their number is known."""
     if not value.type.HasField("tensor_type"):
         kind = value.type.WhichOneof("value") or "nothing"
@@ -131,7 +136,9 @@ def _axes(value: Any, where: str) -> list[_Axis] | None:
     return [_Axis(d.dim_value if d.dim_value > 0 else None, d.dim_param) for d in tensor.shape.dim]
 
 
-def _bind(found: dict[str, dict[int, str]], value: Any, shape: Shape, where: str) -> None:
+def _bind(
+    found: dict[str, dict[int, str]], value: onnx.ValueInfoProto, shape: Shape, where: str
+) -> None:
     """What the symbols of an input are by its shape, and in which input."""
     axes = _axes(value, where)
     if axes is None:
@@ -144,7 +151,7 @@ def _bind(found: dict[str, dict[int, str]], value: Any, shape: Shape, where: str
             found.setdefault(axis.name, {}).setdefault(size, value.name)
 
 
-def _check_closed(value: Any, where: str) -> None:
+def _check_closed(value: onnx.ValueInfoProto, where: str) -> None:
     axes = _axes(value, where)
     if axes is None:
         raise InputError(
@@ -159,7 +166,7 @@ def _check_closed(value: Any, where: str) -> None:
         )
 
 
-def _inferred(model: Any) -> Any:
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
     """The shapes of all other values follow from those of the inputs: the old ones may be wrong."""
     del model.graph.value_info[:]
     for value in model.graph.output:

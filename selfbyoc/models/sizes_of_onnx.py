@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .dim_names import as_identifier, symbols_of
 from .shapes import give_sizes
 from .sizes import Asked, asked_range, check_symbols
 
+if TYPE_CHECKING:
+    import onnx
+
 Ends = tuple[int | None, int | None]
 
 
 def with_known_sizes(
-    model: Any, sizes: Mapping[str, Asked], where: str
+    model: onnx.ModelProto, sizes: Mapping[str, Asked], where: str
 ) -> tuple[Any, dict[str, Ends]]:
     """The model with the sizes of which there is only one, and the ranges of the others, by the
     names that they have in a module: `batch-size` is `batch_size` there, and may be called so.

@@ -11,16 +11,20 @@ import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.optional import extra
 from ..errors import InputError
+from ..tvm.types import Op, PrimFunc
+
+if TYPE_CHECKING:
+    import torch
 
 # An op that PyTorch marks as random draws nothing where one of these has this value.
 _KEEPS_ALL = {"train": False, "training": False, "dropout_p": 0.0, "p": 0.0}
 
 
-def check_program(graph: Any) -> None:
+def check_program(graph: torch.fx.Graph) -> None:
     """Raises InputError for the first such node of an exported graph, with the op."""
     for node in graph.nodes:
         if node.op != "call_function" or _has_no_statistics(node):
@@ -29,7 +33,7 @@ def check_program(graph: Any) -> None:
             raise InputError(f"the module cannot be imported at {node.target}: {reason}")
 
 
-def check_keeps_nothing(signature: Any) -> None:
+def check_keeps_nothing(signature: PrimFunc) -> None:
     """Raises InputError for a program that writes what outlives the call: a library returns results
     and keeps nothing, so that it would forget them.
     """
@@ -40,7 +44,7 @@ def check_keeps_nothing(signature: Any) -> None:
 
 
 @contextmanager
-def nothing_kept(module: Any, inputs: Sequence[Any]) -> Iterator[None]:
+def nothing_kept(module: Any, inputs: Sequence[torch.Tensor]) -> Iterator[None]:
     """The same of a trace, by PyTorch's own count of how often each tensor was written."""
     named = dict(getattr(module, "named_buffers", tuple)())
     kept = {f"buffer {name!r}": tensor for name, tensor in named.items()}
@@ -60,7 +64,7 @@ def _kept(what: str) -> InputError:
     )
 
 
-def check_trace(graph: Any) -> None:
+def check_trace(graph: torch.fx.Graph) -> None:
     """The same for what torch.jit traced."""
     for node in _inside(graph):
         if (op := _overload(node)) is None:
@@ -70,14 +74,14 @@ def check_trace(graph: Any) -> None:
             raise InputError(f"the module cannot be imported at {node.kind()}: {reason}")
 
 
-def _has_no_statistics(node: Any) -> bool:
+def _has_no_statistics(node: torch.fx.Node) -> bool:
     """A batch norm that keeps none, as convolutions with standardised weights have: that is an
     instance norm, which TVM's frontend for programs makes of it.
     """
     return str(node.target) == "aten.batch_norm.default" and node.args[3] is None
 
 
-def why_not(node: Any) -> str:
+def why_not(node: torch.fx.Node) -> str:
     """What is wrong with a node of an exported or functional graph, if anything."""
     names = _names(node.target)
     reason = _reason(node.target, {**dict(zip(names, node.args, strict=False)), **node.kwargs})
@@ -87,13 +91,13 @@ def why_not(node: Any) -> str:
     return "its statistics are read, which TVM does not return" if read - {0} else ""
 
 
-def draws(node: Any) -> str:
+def draws(node: torch.fx.Node) -> str:
     """The op's name, if it draws random numbers."""
     given = {**dict(zip(_names(node.target), node.args, strict=False)), **node.kwargs}
     return str(node.target) if _is_random(node.target, given) else ""
 
 
-def _reason(op: Any, given: Mapping[str, Any]) -> str:
+def _reason(op: Op, given: Mapping[str, Any]) -> str:
     if _is_random(op, given):
         return "it draws random numbers, which TVM would draw once, or not at all"
     # `instance_norm` has another name for it, and is one by the statistics of its input.
@@ -102,7 +106,7 @@ def _reason(op: Any, given: Mapping[str, Any]) -> str:
     return ""
 
 
-def _is_random(op: Any, given: Mapping[str, Any]) -> bool:
+def _is_random(op: Op, given: Mapping[str, Any]) -> bool:
     tag = extra("torch").Tag.nondeterministic_seeded
     if tag not in getattr(op, "tags", ()):
         return False
@@ -111,12 +115,12 @@ def _is_random(op: Any, given: Mapping[str, Any]) -> bool:
     return not any(name in known and known[name] == value for name, value in _KEEPS_ALL.items())
 
 
-def _names(op: Any) -> list[str]:
+def _names(op: Op) -> list[str]:
     schema = getattr(op, "_schema", None)
     return [] if schema is None else [argument.name for argument in schema.arguments]
 
 
-def _inside(graph: Any) -> Iterator[Any]:
+def _inside(graph: torch.fx.Graph) -> Iterator[Any]:
     """The nodes of a trace, those of its branches too."""
     for node in graph.nodes():
         yield node
@@ -124,7 +128,7 @@ def _inside(graph: Any) -> Iterator[Any]:
             yield from _inside(block)
 
 
-def _overload(node: Any) -> Any:
+def _overload(node: torch.fx.Node) -> Any:
     """The op of a node of a trace; None for what is no op of ATen's, such as a list of numbers."""
     found = re.match(r"aten::(\w+)(?:\.(\w+))?\(", node.schema())
     overloads = getattr(extra("torch").ops.aten, found[1], None) if found else None

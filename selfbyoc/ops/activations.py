@@ -16,10 +16,10 @@ from .elementwise import erf, unary
 from .kind import Array, OpKind, form, in_both, with_attrs
 
 if TYPE_CHECKING:
-    from ..language.types import Expr
+    from ..tvm.types import PrimExpr
 
 
-def _leaky_relu(x: Expr, attrs: Mapping[str, Any]) -> Expr:
+def _leaky_relu(x: PrimExpr, attrs: Mapping[str, Any]) -> PrimExpr:
     return tir.Select(x > 0, x, x * tir.const(attrs["alpha"], dtype_of(x)))
 
 

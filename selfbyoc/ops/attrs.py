@@ -86,7 +86,7 @@ def must(*allowed: Any) -> Callable[[Any, Raw], bool]:
     return lambda value, _: value in allowed
 
 
-def like_layout(value: Any, raw: Raw) -> bool:
+def like_layout(value: str, raw: Raw) -> bool:
     """A result's layout that is the input's."""
     return is_empty(value) or value == plain(raw["layout"])
 
@@ -112,7 +112,7 @@ def like(defaults: Mapping[str, Any]) -> ReadAttrs:
     return read
 
 
-def conv2d_attrs(raw: Raw) -> dict[str, Any]:
+def conv2d_attrs(raw: Raw) -> dict[str, tuple[int, ...]]:
     """The eight that a converter needs, and the result's dtype ('' and None: that of the data)."""
     return {
         "strides": pair(raw["strides"]),
@@ -143,7 +143,7 @@ def avg_pool2d_attrs(raw: Raw) -> dict[str, Any]:
     return {**pool2d_attrs(raw), "count_include_pad": bool(raw["count_include_pad"])}
 
 
-def dtype(value: Any) -> str | None:
+def dtype(value: str | None) -> str | None:
     """A dtype's name, or None where it is left open."""
     text = "" if value is None else str(value)
     return text if text not in ("", "void") else None

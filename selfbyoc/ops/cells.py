@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..tvm import dtype_of, tir
+from ..tvm.types import PrimExpr
 from . import mathfn as M
 
 Array = np.ndarray
@@ -23,11 +24,11 @@ LSTM = ("lstm", "peephole_lstm")
 FUNCTIONS = {"lstm": 3, "peephole_lstm": 3, "gru": 2, "rnn": 1}  # activations of a direction
 
 
-def _const(x: Any, value: float) -> Any:
+def _const(x: PrimExpr, value: float) -> PrimExpr:
     return tir.const(value, dtype_of(x))
 
 
-def once(value: Any, read: Callable[[Any], Any]) -> Any:
+def once(value: PrimExpr, read: Callable[[Any], Any]) -> PrimExpr:
     """An expression that reads another as often as it likes: that one is written once. What is
     exponential names its argument 50 times; TVM's passes would visit each.
     """
@@ -35,16 +36,16 @@ def once(value: Any, read: Callable[[Any], Any]) -> Any:
     return tir.Let(var, value, read(var))
 
 
-def _relu(x: Any) -> Any:
+def _relu(x: PrimExpr) -> PrimExpr:
     return tir.Max(_const(x, 0), x)
 
 
-def _elu(x: Any, alpha: float) -> Any:
+def _elu(x: PrimExpr, alpha: float) -> PrimExpr:
     below = tir.Min(_const(x, 0), x)
     return _relu(x) + _const(x, alpha) * (M.exp(below) - _const(x, 1))
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: PrimExpr) -> PrimExpr:
     return _relu(x) + once(M.exp(-tir.abs(x)) + _const(x, 1), M.log)
 
 
@@ -129,7 +130,9 @@ class Cell:
         """The activation number n of a sum."""
         return self.activations[n](self.limit(sum_))
 
-    def cell_state(self, sums: Sequence[Any], before: Any, peepholes: Sequence[Any] = ()) -> Any:
+    def cell_state(
+        self, sums: Sequence[Any], before: PrimExpr, peepholes: Sequence[PrimExpr] = ()
+    ) -> Any:
         """Of an LSTM, whose gates are input, output, forget and candidate."""
         look = [p * before for p in peepholes] or [None, None, None]
         enter, new = self.gate(0, _plus(sums[0], look[0])), self.gate(1, sums[3])
@@ -137,26 +140,28 @@ class Cell:
             return self.once(enter, lambda share: (1 - share) * before + share * new)
         return self.gate(0, _plus(sums[2], look[2])) * before + enter * new
 
-    def hidden_state(self, sums: Sequence[Any], cell: Any, peepholes: Sequence[Any] = ()) -> Any:
+    def hidden_state(
+        self, sums: Sequence[Any], cell: Any, peepholes: Sequence[PrimExpr] = ()
+    ) -> Any:
         """Of an LSTM, from its new cell state."""
         look = peepholes[1] * cell if len(peepholes) else None
         return self.gate(0, _plus(sums[1], look)) * self.activations[2](cell)
 
-    def reset(self, sums: Sequence[Any]) -> Any:
+    def reset(self, sums: Sequence[PrimExpr | None]) -> PrimExpr:
         """Of a GRU, whose gates are update, reset and candidate: how much of the state it sees."""
         return self.gate(0, sums[1])
 
-    def mixed(self, sums: Sequence[Any], candidate: Any, before: Any) -> Any:
+    def mixed(self, sums: Sequence[PrimExpr], candidate: PrimExpr, before: PrimExpr) -> PrimExpr:
         """The state of a GRU: between its candidate, of this sum, and the one before."""
         return self.between(self.gate(0, sums[0]), candidate, before)
 
-    def between(self, update: Any, candidate: Any, before: Any) -> Any:
+    def between(self, update: PrimExpr, candidate: PrimExpr, before: PrimExpr) -> PrimExpr:
         """The same of an update gate that is known."""
         new = self.gate(1, candidate)
         return self.once(update, lambda share: (1 - share) * new + share * before)
 
 
-def _plus(value: Any, more: Any) -> Any:
+def _plus(value: Any, more: PrimExpr | None) -> Any:
     return value if more is None else value + more
 
 
@@ -175,7 +180,7 @@ def cells(kind: str, attrs: Mapping[str, Any], arrays: bool = False) -> list[Cel
     return [Cell(kind, tuple(words[part]), made[part], limit, reads, attrs) for part in parts]
 
 
-def _again(value: Any, read: Callable[[Any], Any]) -> Any:
+def _again(value: np.ndarray, read: Callable[[Any], Any]) -> np.ndarray:
     return read(value)
 
 

@@ -11,11 +11,14 @@ from ..tvm import tir
 from .kind import BROADCASTS, Array, OpKind, elementwise, in_both, pure
 
 if TYPE_CHECKING:
-    from ..language.types import Expr
+    from ..tvm.types import PrimExpr
 
 
 def _comparison(
-    name: str, sign: str, compute: Callable[[Expr, Expr], Expr], numpy: Callable[..., Array]
+    name: str,
+    sign: str,
+    compute: Callable[[PrimExpr, PrimExpr], PrimExpr],
+    numpy: Callable[..., Array],
 ) -> OpKind:
     return OpKind(
         name, elementwise(compute), pure(numpy), inputs=2, fuses=BROADCASTS,

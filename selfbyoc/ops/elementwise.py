@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ComputeError
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
+from ..tvm.types import Attrs
 from . import mathfn as M
 from .attrs import none, only
 from .kind import (
@@ -28,14 +29,14 @@ from .kind import (
 from .rounded import round_away, round_even
 
 if TYPE_CHECKING:
-    from ..language.types import Expr, Tensor
+    from ..tvm.types import PrimExpr, Tensor
 
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def unary(
-    name: str, doc: str, compute: Callable[..., Expr], numpy: Callable[..., Array], **more: Any
+    name: str, doc: str, compute: Callable[..., PrimExpr], numpy: Callable[..., Array], **more: Any
 ) -> OpKind:
     """An op of one value: its words, its expression, and what it means; `more` are its forms."""
     told = {"fuses": "elemwise", "doc": doc, **(more or in_both(name))}
@@ -45,7 +46,7 @@ def unary(
 def _binary(
     name: str,
     doc: str,
-    compute: Callable[..., Expr],
+    compute: Callable[..., PrimExpr],
     numpy: Callable[..., Array],
     *,
     commutes: bool = False,
@@ -62,7 +63,7 @@ def _binary(
     )
 
 
-def _clip(x: Expr, attrs: Mapping[str, Any]) -> Expr:
+def _clip(x: PrimExpr, attrs: Mapping[str, Any]) -> PrimExpr:
     dtype = str(dtype_of(x))
     low, high = (tir.const(bound, dtype) for bound in _bounds(attrs, dtype))
     return M.clamp(x, low, high)
@@ -84,7 +85,7 @@ def _numpy_clip(ins: Sequence[Array], call: OpCall) -> Array:
     return np.maximum(np.minimum(ins[0], dtype(high)), dtype(low))
 
 
-def _round(x: Expr, attrs: Mapping[str, Any]) -> Expr:
+def _round(x: PrimExpr, attrs: Mapping[str, Any]) -> PrimExpr:
     """As the graph's own op rounds halves: Relax to even, Relay away from zero."""
     return round_even(x) if attrs["ties"] == "even" else round_away(x)
 
@@ -116,7 +117,7 @@ def _numpy_bias_add(ins: Sequence[Array], call: OpCall) -> Array:
     return ins[0] + along(ins[1], call.attrs["axis"], ins[0].ndim)
 
 
-def _to_dtype(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _to_dtype(raw: Attrs) -> dict[str, str]:
     return {"dtype": str(raw["dtype"])}
 
 

@@ -13,7 +13,7 @@ from .attrs import Raw, like
 from .kind import OWN, Array, OpKind, Typed, form
 
 if TYPE_CHECKING:
-    from ..language.types import Tensor
+    from ..tvm.types import Tensor
 
 BITS = (2, 4, 8)
 FLOATS = ("float32", "float16")

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..tvm import dtype_of, tir
+from ..tvm.types import PrimExpr
 
 
-def f32(value: float) -> Any:
+def f32(value: float) -> PrimExpr:
     """A constant."""
     return tir.const(value, "float32")
 
 
-def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+def polynomial(x: PrimExpr, coefficients: Sequence[float]) -> PrimExpr:
     """Of the highest power first."""
     total = f32(coefficients[0])
     for c in coefficients[1:]:
@@ -28,7 +29,7 @@ def of_multiple(coefficients: Sequence[float], times: float) -> list[float]:
     return [c * times ** (last - n) for n, c in enumerate(coefficients)]
 
 
-def is_f32(x: Any) -> bool:
+def is_f32(x: PrimExpr) -> bool:
     """Whether that is its dtype."""
     return dtype_of(x) == "float32"
 
@@ -37,7 +38,7 @@ def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of what is narrower than float32, computed in float32."""
 
     @functools.wraps(function)
-    def wide(x: Any, *options: Any) -> Any:
+    def wide(x: PrimExpr, *options: Any) -> PrimExpr:
         dtype = dtype_of(x)
         if dtype not in ("float16", "bfloat16"):
             return function(x, *options)

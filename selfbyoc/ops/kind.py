@@ -13,10 +13,11 @@ import numpy as np
 
 from ..graph import OpCall
 from ..tvm import te, tir
+from ..tvm.types import PrimExpr
 from .attrs import Needs, Noted, Raw, ReadAttrs, is_empty, none, plain
 
 if TYPE_CHECKING:
-    from ..language.types import Expr, Tensor
+    from ..tvm.types import PrimExpr, Tensor
 
 Array = np.ndarray
 OWN = "selfbyoc."  # before the names of ops that TVM has from this library
@@ -117,18 +118,18 @@ def in_both(name: str, attrs: ReadAttrs = none, **others: Any) -> dict[str, Any]
     return {"relay": form(name, attrs, **others), "relax": form(name, attrs, **others)}
 
 
-def broadcast(tensor: Tensor, out_index: Sequence[Any]) -> Expr:
+def broadcast(tensor: Tensor, out_index: Sequence[PrimExpr]) -> PrimExpr:
     """Read a tensor at an index of a shape that it broadcasts to."""
     index = out_index[len(out_index) - len(tensor.shape) :]
     return tensor(*(0 if is_one(e) else i for e, i in zip(tensor.shape, index, strict=True)))
 
 
-def is_one(extent: Any) -> bool:
+def is_one(extent: PrimExpr) -> bool:
     """Whether an extent is the number 1, along which a tensor is broadcast."""
     return isinstance(extent, (int, tir.IntImm)) and int(extent) == 1
 
 
-def elementwise(function: Callable[..., Expr]) -> Compute:
+def elementwise(function: Callable[..., PrimExpr]) -> Compute:
     """An op on elements, its inputs broadcast to the result's shape."""
 
     def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -142,7 +143,7 @@ def elementwise(function: Callable[..., Expr]) -> Compute:
     return compute
 
 
-def with_attrs(function: Callable[..., Expr]) -> Compute:
+def with_attrs(function: Callable[..., PrimExpr]) -> Compute:
     """An op on elements that also reads attributes."""
 
     def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:

@@ -23,6 +23,7 @@ import math
 from typing import Any
 
 from ..tvm import dtype_of, te, tir
+from ..tvm.types import PrimExpr
 from .float32 import f32, in_f32, is_f32, of_multiple, polynomial
 
 _EXP = (
@@ -49,13 +50,13 @@ _TANH_P = (
 _TANH_Q = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
 
 
-def clamp(x: Any, low: Any, high: Any) -> Any:
+def clamp(x: PrimExpr, low: PrimExpr, high: PrimExpr) -> PrimExpr:
     """`x` within limits; a NaN stays one, as TVM's Max and Min then give their second operand."""
     return tir.Max(low, tir.Min(high, x))
 
 
 @in_f32
-def exp(x: Any) -> Any:
+def exp(x: PrimExpr) -> PrimExpr:
     """e^x = 2^n e^r; 2^(n-1) is made of the exponent's bits, which reaches both ends of float32."""
     if not is_f32(x):
         return te.exp(x)
@@ -79,7 +80,7 @@ _ROUND = 1.5 * 2.0**23 + 127.0
 
 
 @in_f32
-def exp_of_difference(x: Any) -> Any:
+def exp_of_difference(x: PrimExpr) -> PrimExpr:
     """e^x for the x <= 0 of a softmax, in half of the steps that `exp` takes: twelve instructions.
 
     The relative error is below 2e-7 + 1e-7 |x|: what is small may be less exact, as it is added to
@@ -90,7 +91,7 @@ def exp_of_difference(x: Any) -> Any:
     return _short_exp(tir.Max(f32(-88.0), x), (0.6931471805599453,))
 
 
-def _short_exp(x: Any, log_2: tuple[float, ...]) -> Any:
+def _short_exp(x: PrimExpr, log_2: tuple[float, ...]) -> PrimExpr:
     """e^x for x from -88, where n = -127 and 2^n the bits of 0; inf from 88.38 on, where n = 128.
     The parts of log(2) that n is multiplied by make it exact.
     """
@@ -104,12 +105,12 @@ def _short_exp(x: Any, log_2: tuple[float, ...]) -> Any:
 
 
 @in_f32
-def erf(x: Any) -> Any:
+def erf(x: PrimExpr) -> PrimExpr:
     """The error function."""
     return _erf(x) if is_f32(x) else te.erf(x)
 
 
-def _erf(x: Any, inside: float = 1.0, times: float = 1.0) -> Any:
+def _erf(x: PrimExpr, inside: float = 1.0, times: float = 1.0) -> PrimExpr:
     """times * erf(inside * x), of an x as large as that. A polynomial of 14 terms would do without
     the division, and is slower where divisions overlap with products (Zen 4).
     """
@@ -121,7 +122,7 @@ def _erf(x: Any, inside: float = 1.0, times: float = 1.0) -> Any:
     return tir.Select(is_inner, inner, clamp(x, f32(-times), f32(times)))
 
 
-def _log_parts(x: Any) -> tuple[Any, Any]:
+def _log_parts(x: PrimExpr) -> tuple[Any, Any]:
     """x > 0 as 2^e m with m in [1/sqrt 2, sqrt 2) -> e, and log(m) by a polynomial in m - 1."""
     # Denormals have their exponent in another place: scaled by 2^25 they are ordinary numbers.
     small = x < f32(1.1754943508e-38)
@@ -134,7 +135,7 @@ def _log_parts(x: Any) -> tuple[Any, Any]:
 
 
 @in_f32
-def log(x: Any) -> Any:
+def log(x: PrimExpr) -> PrimExpr:
     """The natural logarithm: 0 gives -inf, inf gives inf, and what is below 0 or NaN gives NaN."""
     if not is_f32(x):
         return te.log(x)
@@ -154,7 +155,7 @@ def by_roots(exponent: float) -> bool:
 
 
 @in_f32
-def inverse_power(x: Any, exponent: float) -> Any:
+def inverse_power(x: PrimExpr, exponent: float) -> PrimExpr:
     """x ** -exponent of finite x > 0: by roots where quarters of the exponent are whole numbers."""
     one = tir.const(1.0, dtype_of(x))
     if by_roots(exponent):
@@ -175,7 +176,7 @@ def inverse_power(x: Any, exponent: float) -> Any:
 
 
 @in_f32
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: PrimExpr) -> PrimExpr:
     """1 / (1 + e^-x); 0 where that is below 4e-39."""
     one, minus = tir.const(1.0, dtype_of(x)), tir.const(0.0, dtype_of(x)) - x
     if not is_f32(x):
@@ -184,7 +185,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @in_f32
-def tanh(x: Any) -> Any:
+def tanh(x: PrimExpr) -> PrimExpr:
     """The hyperbolic tangent; beyond 9 it is 1 to float32's precision."""
     if not is_f32(x):
         return te.tanh(x)
@@ -193,7 +194,7 @@ def tanh(x: Any) -> Any:
 
 
 @in_f32
-def gelu(x: Any) -> Any:
+def gelu(x: PrimExpr) -> PrimExpr:
     """x (1 + erf(x / sqrt 2)) / 2."""
     half, root = tir.const(0.5, dtype_of(x)), math.sqrt(0.5)
     if is_f32(x):
@@ -202,26 +203,26 @@ def gelu(x: Any) -> Any:
 
 
 @in_f32
-def gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: PrimExpr) -> PrimExpr:
     """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
 
-    def number(value: float) -> Any:
+    def number(value: float) -> PrimExpr:
         return tir.const(value, dtype_of(x))
 
     inner = x * (number(1.0) + number(0.044715) * x * x) * number(math.sqrt(2 / math.pi))
     return x * number(0.5) * (number(1.0) + tanh(inner))
 
 
-def hard_swish(x: Any) -> Any:
+def hard_swish(x: PrimExpr) -> PrimExpr:
     """x * min(max(x + 3, 0), 6) / 6: near -3, where it ends, the sum is exact."""
 
-    def number(value: float) -> Any:
+    def number(value: float) -> PrimExpr:
         return tir.const(value, dtype_of(x))
 
     return x * clamp(x + number(3), number(0), number(6)) * number(1 / 6)
 
 
-def power(x: Any, exponent: Any) -> Any:
+def power(x: PrimExpr, exponent: PrimExpr) -> PrimExpr:
     """x ** exponent; squares and cubes, as models write them, without a call of the C library."""
     times = getattr(exponent, "value", None)
     if times not in SHORT_POWERS:

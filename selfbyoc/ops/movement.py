@@ -9,11 +9,12 @@ import numpy as np
 
 from ..graph import OpCall
 from ..tvm import GENERATION, te, tir, topi
+from ..tvm.types import PrimExpr
 from .attrs import Raw, only, plain
 from .kind import Array, Form, OpKind, elementwise, form, in_both
 
 if TYPE_CHECKING:
-    from ..language.types import Tensor
+    from ..tvm.types import Tensor
 
 
 _RESHAPES = tuple(Form(name, by_type=True) for name in ("reshape", "expand_dims", "squeeze"))
@@ -55,8 +56,8 @@ def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis = call.attrs["axis"] % len(ins[0].shape)
     starts = [sum(int(t.shape[axis]) for t in ins[:n]) for n in range(len(ins))]
 
-    def element(*i: Any) -> Any:
-        def read(n: int) -> Any:
+    def element(*i: Any) -> PrimExpr:
+        def read(n: int) -> PrimExpr:
             return ins[n](*i[:axis], i[axis] - starts[n], *i[axis + 1 :])
 
         found = read(0)

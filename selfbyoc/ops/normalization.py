@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def _numpy_rms_norm(ins: Sequence[Array], call: OpCall) -> Array:
     return x / np.sqrt(squares + call.attrs["epsilon"]) * along(gamma, axis, x.ndim)
 
 
-def _of_axes(raw: Raw) -> dict[str, Any]:
+def _of_axes(raw: Raw) -> dict[str, float]:
     axes = plain(raw["axes"])
     return {"axis": axes[0] if len(axes) == 1 else axes, **only("epsilon")(raw)}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,12 @@ Array = np.ndarray
 
 
 def _windows(
-    x: Array, pads: Sequence[int], size: Sequence[int], strides: Any, dilation: Any, fill: Any
+    x: Array,
+    pads: Sequence[int],
+    size: Sequence[int],
+    strides: tuple[int, ...],
+    dilation: tuple[int, ...],
+    fill: float,
 ) -> Array:
     """[N, C, OH, OW, KH, KW] of an NCHW array."""
     padded = _padded(x, pads, fill)
@@ -22,7 +26,7 @@ def _windows(
     return view[:, :, :: strides[0], :: strides[1], :: dilation[0], :: dilation[1]]
 
 
-def _padded(x: Array, pads: Sequence[int], fill: Any) -> Array:
+def _padded(x: Array, pads: Sequence[int], fill: float) -> Array:
     top, left, bottom, right = pads
     return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
 

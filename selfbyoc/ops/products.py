@@ -9,13 +9,14 @@ import numpy as np
 
 from ..graph import OpCall
 from ..tvm import te
+from ..tvm.types import PrimExpr
 from .attrs import Raw, conv2d_attrs, dtype, only
 from .kind import Array, OpKind, broadcast, form
 from .numpy_windows import conv2d as numpy_conv2d
 from .windows import conv2d
 
 if TYPE_CHECKING:
-    from ..language.types import Tensor
+    from ..tvm.types import Tensor
 
 SUMS = "out_elemwise_fusable"
 _BY_TYPE = ("channels", "kernel_size")
@@ -50,7 +51,7 @@ def _batch_matmul(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     k = te.reduce_axis((0, int(a.shape[-2 if turn_a else -1])), name="k")
     dtype = call.outputs[0].dtype
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> PrimExpr:
         batch, m, n = i[:-2], i[-2], i[-1]
         left = broadcast(a, (*batch, k, m) if turn_a else (*batch, m, k))
         right = broadcast(b, (*batch, n, k) if turn_b else (*batch, k, n))
@@ -66,11 +67,11 @@ def _numpy_batch_matmul(ins: Sequence[Array], call: OpCall) -> Array:
     return a @ b
 
 
-def _out_dtype(raw: Raw) -> dict[str, Any]:
+def _out_dtype(raw: Raw) -> dict[str, str | None]:
     return {"out_dtype": dtype(raw["out_dtype"])}
 
 
-def _batch_matmul_attrs(raw: Raw) -> dict[str, Any]:
+def _batch_matmul_attrs(raw: Raw) -> dict[str, int | None]:
     return {**only("transpose_a", "transpose_b")(raw), **_out_dtype(raw)}
 
 

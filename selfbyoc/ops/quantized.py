@@ -11,6 +11,7 @@ from ..errors import UnsupportedOp
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.own_ops import quotient, within
+from ..tvm.types import PrimExpr
 from .attrs import Raw, must, only, plain
 from .fixed_point import fixed_point
 from .kind import Array, OpKind, along, form, is_one
@@ -18,7 +19,7 @@ from .mathfn import clamp
 from .rounded import round_away, round_even
 
 if TYPE_CHECKING:
-    from ..language.types import Tensor
+    from ..tvm.types import Tensor
 
 
 def _ratio(attrs: Mapping[str, Any]) -> float:
@@ -36,8 +37,8 @@ def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     low, high = tir.min_value(dtype), tir.max_value(dtype)
     multiplier, shift = fixed_point(_ratio(a))
 
-    def element(*i: Any) -> Any:
-        def wide(value: int) -> Any:
+    def element(*i: Any) -> PrimExpr:
+        def wide(value: int) -> PrimExpr:
             return tir.const(value, "int64")
 
         product = (x(*i).astype("int64") - wide(a["input_zero_point"])) * wide(multiplier)
@@ -56,7 +57,7 @@ def _numpy_requantize(ins: Sequence[Array], call: OpCall) -> Array:
     return np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
 
 
-def _of_axis(tensor: Tensor, index: Sequence[Any], axis: int) -> Any:
+def _of_axis(tensor: Tensor, index: Sequence[PrimExpr], axis: int) -> PrimExpr:
     """The scale or the zero point of an element: of all, or along an axis."""
     if all(is_one(extent) for extent in tensor.shape):
         return tensor(*(0 for _ in tensor.shape))
@@ -68,7 +69,7 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.attrs["out_dtype"]
     rounded = round_even if call.attrs["ties"] == "even" else round_away
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> PrimExpr:
         value, factor = x(*i), _of_axis(scale, i, axis)
         point = _of_axis(zero, i, axis).astype(dtype_of(value))
         # Limits before the division: a level is the same, and no quotient large or infinite. What
@@ -91,7 +92,7 @@ def _dequantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     x, scale, zero = ins
     axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.attrs["out_dtype"]
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> PrimExpr:
         level = x(*i).astype("int32") - _of_axis(zero, i, axis).astype("int32")
         return level.astype(dtype) * _of_axis(scale, i, axis)
 

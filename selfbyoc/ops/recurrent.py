@@ -37,7 +37,7 @@ def result_types(kind: str) -> Callable[[Sequence[Typed], Raw], list[Typed]]:
     return types
 
 
-def _check_rest(kind: str, shapes: Sequence[Sequence[Any]], state: tuple[Any, ...]) -> None:
+def _check_rest(kind: str, shapes: Sequence[Sequence[Any]], state: tuple[int, ...]) -> None:
     """Raise ValueError for states, a bias or peepholes of other sizes."""
     sides, _, units = state
     states = 2 if kind in LSTM else 1
@@ -52,7 +52,7 @@ def _check_rest(kind: str, shapes: Sequence[Sequence[Any]], state: tuple[Any, ..
             raise ValueError(f"{name}: expected {list(wanted)}, found {list(shape)}")
 
 
-def _is_state(shape: Sequence[Any], expected: tuple[Any, ...]) -> bool:
+def _is_state(shape: Sequence[int], expected: tuple[int, ...]) -> bool:
     """Whether a state is of these directions, rows and units, as far as sizes are numbers."""
     sides, rows, units = shape
     is_known = isinstance(rows, int) and isinstance(expected[1], int)

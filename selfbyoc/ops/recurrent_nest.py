@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import sequence
+from ..tvm.types import Buffer
 from .cells import DIRECTIONS, Cell, cells
 from .kind import is_one
 
 if TYPE_CHECKING:
-    from ..language.types import Expr, Tensor
+    from ..tvm.types import PrimExpr, Tensor
 
-Read = Callable[["Expr"], "Expr"]  # an element of a state, by its unit
+Read = Callable[["PrimExpr"], "PrimExpr"]  # an element of a state, by its unit
 Stmt = Any
 
 
@@ -27,7 +28,7 @@ def plain(ins: Sequence[Tensor], call: OpCall) -> Any:
     made = cells(call.kind, call.attrs)
     scratch = [(made[0].gates, units), *([(4,), (units,)] if made[0].rounds else [])]
 
-    def nest(given: Sequence[Any], outs: Sequence[Any]) -> Stmt:
+    def nest(given: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
         sides = DIRECTIONS[call.attrs["direction"]]
         nests = [_Direction(d, back, made[d], given, outs) for d, back in enumerate(sides)]
         return sequence([each.steps() for each in nests])
@@ -45,7 +46,7 @@ class _Direction:
     """
 
     def __init__(
-        self, number: int, back: bool, cell: Cell, ins: Sequence[Any], outs: Sequence[Any]
+        self, number: int, back: bool, cell: Cell, ins: Sequence[Buffer], outs: Sequence[Buffer]
     ) -> None:
         self.number, self.back, self.cell = number, back, cell
         self.gates, self.weight, self.hidden, *self.own = ins
@@ -56,13 +57,13 @@ class _Direction:
         self.length, _, self.batch, self.units = self.states.shape  # numbers, or open sizes
 
     def steps(self) -> Stmt:
-        def step(t: Expr) -> Stmt:
+        def step(t: PrimExpr) -> Stmt:
             rows = for_loop(self.batch, "b", lambda b: self._step(t, b))
             return sequence([*self._found_range(t), rows]) if self.cell.rounds else rows
 
         return for_loop(self.length, "t", step)
 
-    def _step(self, t: Expr, b: Expr) -> Stmt:
+    def _step(self, t: PrimExpr, b: PrimExpr) -> Stmt:
         place = self.length - 1 - t if self.back else t
         before = self._before(t, b, self.states, self.hidden)
         if self.cell.kind == "gru":
@@ -73,7 +74,7 @@ class _Direction:
         updated = self._each(lambda j: self._updated(place, b, j, old))
         return sequence([*rounding, *products, updated])
 
-    def _updated(self, place: Expr, b: Expr, j: Expr, old: Read | None) -> Stmt:
+    def _updated(self, place: PrimExpr, b: PrimExpr, j: PrimExpr, old: Read | None) -> Stmt:
         sums = [self._sum(g, j) for g in self._all()]
         if old is None:
             return self._store(self.states, (place, b, j), self.cell.gate(0, sums[0]))
@@ -85,42 +86,42 @@ class _Direction:
             self._store(self.states, (place, b, j), self.cell.hidden_state(sums, kept, looks)),
         ])  # fmt: skip
 
-    def _gru(self, place: Expr, b: Expr, before: Read) -> Stmt:
+    def _gru(self, place: PrimExpr, b: PrimExpr, before: Read) -> Stmt:
         """The reset gate takes its sum's place, times the state where the product is of both."""
         is_late = self.cell.attrs["linear_before_reset"]
         products = [self._product(g, before, self._input(place, b, g)) for g in range(2)]
 
-        def gate(j: Expr) -> Stmt:
+        def gate(j: PrimExpr) -> Stmt:
             value = self.cell.reset([None, self._sum(1, j)])
             value = value if is_late else value * before(j)
             return tir.BufferStore(self.sums, value, [1, j])
 
-        def seen(k: Expr) -> Expr:
+        def seen(k: PrimExpr) -> PrimExpr:
             return before(k) if is_late else self._sum(1, k)
 
-        def mixed(j: Expr) -> Stmt:
+        def mixed(j: PrimExpr) -> Stmt:
             product = self._sum(2, j) * self._sum(1, j) if is_late else self._sum(2, j)
             candidate = self._input(place, b, 2)(j) + product
             new = self.cell.mixed([self._sum(0, j)], candidate, before(j))
             return self._store(self.states, (place, b, j), new)
 
-        def bias(j: Expr) -> Expr:
+        def bias(j: PrimExpr) -> PrimExpr:
             return tir.BufferLoad(self.own[0], [self.number, j])
 
         last = self._product(2, seen, bias)
         return sequence([*products, self._each(gate), last, self._each(mixed)])
 
-    def _found_range(self, t: Expr) -> list[Stmt]:
+    def _found_range(self, t: PrimExpr) -> list[Stmt]:
         """Of the state before a step, with 0, over the whole batch; and the scale and zero point of
         8 bits, as ONNX's DynamicQuantizeLinear has them.
         """
         low, high, scale, _ = known = [tir.BufferLoad(self.range, [n]) for n in range(4)]
         one, most = (tir.const(n, self.range.dtype) for n in (1, 255))
 
-        def put(n: int, value: Expr) -> Stmt:
+        def put(n: int, value: PrimExpr) -> Stmt:
             return tir.BufferStore(self.range, value, [n])
 
-        def widened(b: Expr, k: Expr) -> Stmt:
+        def widened(b: PrimExpr, k: PrimExpr) -> Stmt:
             value = self._before(t, b, self.states, self.hidden)(k)
             return sequence([put(0, tir.min(known[0], value)), put(1, tir.max(known[1], value))])
 
@@ -136,7 +137,7 @@ class _Direction:
         scale, zero = (tir.BufferLoad(self.range, [n]) for n in (2, 3))
         most = tir.const(255, self.range.dtype)
 
-        def store(k: Expr) -> Stmt:
+        def store(k: PrimExpr) -> Stmt:
             place = tir.nearbyint(before(k) / scale) + zero
             held = tir.max(most - most, tir.min(most, place))
             return tir.BufferStore(self.rounded, (held - zero) * scale, [k])
@@ -146,8 +147,8 @@ class _Direction:
     def _product(self, gate: int, state: Read, first: Read) -> Stmt:
         """The sums of a gate: what they begin with, and the state times its weights."""
 
-        def row(j: Expr) -> Stmt:
-            def step(k: Expr) -> Stmt:
+        def row(j: PrimExpr) -> Stmt:
+            def step(k: PrimExpr) -> Stmt:
                 weight = tir.BufferLoad(self.weight, [self.number, gate * self.units + j, k])
                 return tir.BufferStore(self.sums, self._sum(gate, j) + state(k) * weight, [gate, j])
 
@@ -156,42 +157,44 @@ class _Direction:
 
         return self._each(row)
 
-    def _before(self, t: Expr, b: Expr, states: Any, first: Any) -> Read:
+    def _before(self, t: PrimExpr, b: PrimExpr, states: Buffer, first: Buffer) -> Read:
         """A state before a step: what was given, or that of the step before."""
         earlier = self.length - t if self.back else t - 1
         inside = tir.max(0, tir.min(self.length - 1, earlier))
 
-        def read(k: Expr) -> Expr:
+        def read(k: PrimExpr) -> PrimExpr:
             row = 0 if is_one(first.shape[1]) else b  # one for the whole batch
             given = tir.BufferLoad(first, [self.number, row, k])
             return tir.if_then_else(t == 0, given, self._load(states, (inside, b, k)))
 
         return read
 
-    def _input(self, place: Expr, b: Expr, gate: int) -> Read:
+    def _input(self, place: PrimExpr, b: PrimExpr, gate: int) -> Read:
         column = (self.number * self.cell.gates + gate) * self.units
         return lambda j: tir.BufferLoad(self.gates, [place, b, column + j])
 
-    def _look(self, n: int, j: Expr) -> Expr:
+    def _look(self, n: int, j: PrimExpr) -> PrimExpr:
         return tir.BufferLoad(self.own[1], [self.number, n * self.units + j])
 
-    def _sum(self, gate: int, j: Expr) -> Expr:
+    def _sum(self, gate: int, j: PrimExpr) -> PrimExpr:
         return tir.BufferLoad(self.sums, [gate, j])
 
-    def _load(self, states: Any, at: tuple[Expr, Expr, Expr]) -> Expr:
+    def _load(self, states: Buffer, at: tuple[PrimExpr, PrimExpr, PrimExpr]) -> PrimExpr:
         return tir.BufferLoad(states, [at[0], self.number, at[1], at[2]])
 
-    def _store(self, states: Any, at: tuple[Expr, Expr, Expr], value: Expr) -> Stmt:
+    def _store(
+        self, states: Buffer, at: tuple[PrimExpr, PrimExpr, PrimExpr], value: PrimExpr
+    ) -> Stmt:
         return tir.BufferStore(states, value, [at[0], self.number, at[1], at[2]])
 
     def _all(self) -> range:
         return range(self.cell.gates)
 
-    def _each(self, body: Callable[[Expr], Stmt]) -> Stmt:
+    def _each(self, body: Callable[[PrimExpr], Stmt]) -> Stmt:
         return for_loop(self.units, "j", body)
 
 
-def for_loop(extent: Expr, name: str, body: Callable[[Any], Any]) -> Any:
+def for_loop(extent: PrimExpr, name: str, body: Callable[[Any], Any]) -> Stmt:
     """A serial loop from 0; `body` makes its statement of the variable."""
     dtype = dtype_of(extent)
     var = tir.Var(name, dtype)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
+from ..tvm.types import PrimExpr
 from . import mathfn as M
 from .softmax import Softmax
 
 if TYPE_CHECKING:
-    from ..language.types import Tensor
+    from ..tvm.types import Tensor
 
 
-def _const(value: float, dtype: Any) -> Any:
+def _const(value: float, dtype: str) -> PrimExpr:
     return tir.const(value, dtype)
 
 
@@ -51,7 +52,7 @@ def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call
     keeps = len(shape) == len(x.shape)
     combine = te.max if how == "max" else te.sum
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> PrimExpr:
         rest = iter(i)
         index = []
         for a in range(len(x.shape)):
@@ -66,7 +67,7 @@ def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call
     return te.compute(shape, element, name=f"{call.name}_{how}")
 
 
-def _drop(index: Sequence[Any], axis: int) -> tuple[Any, ...]:
+def _drop(index: Sequence[PrimExpr], axis: int) -> tuple[PrimExpr, ...]:
     return (*index[:axis], *index[axis + 1 :])
 
 
@@ -97,12 +98,12 @@ def layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     kept, count = _drop(tuple(x.shape), axis), _const(int(x.shape[axis]), dtype_of(x))
     total = _over(x, (axis,), kept, "sum", call)
 
-    def centred(*i: Any) -> Any:
+    def centred(*i: Any) -> PrimExpr:
         return x(*i) - total(*_drop(i, axis)) / count
 
     scale = _scale(centred, x, axis, dtype_of(x), call)
 
-    def normal(*i: Any) -> Any:
+    def normal(*i: Any) -> PrimExpr:
         return centred(*i) * scale(*_drop(i, axis)) * gamma(i[axis]) + beta(i[axis])
 
     return te.compute(x.shape, normal, name=call.name)
@@ -116,23 +117,23 @@ def rms_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis, dtype = call.attrs["axis"] % len(x.shape), str(dtype_of(x))
     sums = "float32" if dtype in ("float16", "bfloat16") else dtype
 
-    def wide(*i: Any) -> Any:
+    def wide(*i: Any) -> PrimExpr:
         return x(*i).astype(sums)
 
     scale = _scale(wide, x, axis, sums, call)
 
-    def normal(*i: Any) -> Any:
+    def normal(*i: Any) -> PrimExpr:
         return (wide(*i) * scale(*_drop(i, axis)) * gamma(i[axis]).astype(sums)).astype(dtype)
 
     return te.compute(x.shape, normal, name=call.name)
 
 
-def _scale(element: Callable[..., Any], x: Tensor, axis: int, dtype: Any, call: OpCall) -> Tensor:
+def _scale(element: Callable[..., Any], x: Tensor, axis: int, dtype: str, call: OpCall) -> Tensor:
     """1 / sqrt(mean of the squared elements + epsilon) along an axis of x."""
     kept, extent = _drop(tuple(x.shape), axis), int(x.shape[axis])
     k = te.reduce_axis((0, extent), name="k")
 
-    def squared(*i: Any) -> Any:
+    def squared(*i: Any) -> PrimExpr:
         value = element(*i[:axis], k, *i[axis:])
         return te.sum(value * value, axis=k)
 
@@ -185,7 +186,7 @@ def lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis, half, dtype = a["axis"] % len(x.shape), a["size"] // 2, dtype_of(x)
     extent, nothing = int(x.shape[axis]), _const(0, dtype)
 
-    def square(i: Sequence[Any], distance: int) -> Any:
+    def square(i: Sequence[PrimExpr], distance: int) -> PrimExpr:
         # The nearest element there is, and then not counted: no branch around a vector.
         at = i[axis] + distance
         near = tir.Min(tir.Max(at, 0), extent - 1) if distance else at
@@ -194,7 +195,7 @@ def lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         # is read, and read before and after the image; both sides of a select are computed.
         return tir.Select(near == at, value * value, nothing) if distance else value * value
 
-    def base(*i: Any) -> Any:
+    def base(*i: Any) -> PrimExpr:
         total = square(i, 0)
         for distance in (d for d in range(-half, half + 1) if d and abs(d) < extent):
             total = total + square(i, distance)

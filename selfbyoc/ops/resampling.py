@@ -21,7 +21,7 @@ from ..tvm import GENERATION, tir
 from .rounded import round_away, round_even
 
 if TYPE_CHECKING:
-    from ..language.types import Expr
+    from ..tvm.types import PrimExpr
 
 Array = np.ndarray
 # Added before a multiplication by the scale, and after it
@@ -111,7 +111,7 @@ class Resampling:
         exact = (np.arange(self.out, dtype="float64") + before) * scale
         return (exact + after).astype("float32")
 
-    def place(self, i: Expr) -> Expr:
+    def place(self, i: PrimExpr) -> PrimExpr:
         """The place of one, in TensorIR: a product of two float32 is exact in float64."""
         before, scale, after = (tir.const(t, "float64") for t in self._terms)
         return ((i.astype("float64") + before) * scale + after).astype("float32")
@@ -121,7 +121,7 @@ class Resampling:
         added, whole, _ = self._rounds
         return self._within(whole(_plus(self.places(), [added])))
 
-    def nearest_to(self, i: Expr) -> Expr:
+    def nearest_to(self, i: PrimExpr) -> PrimExpr:
         """The same of one, in TensorIR; it may lie beside the image."""
         added, _, whole = self._rounds
         place = self.place(i)
@@ -133,7 +133,7 @@ class Resampling:
         first = np.floor(places)
         return self._within(first), self._within(first + 1), places - first
 
-    def first(self, i: Expr) -> Expr:
+    def first(self, i: PrimExpr) -> PrimExpr:
         """The first of the two, in TensorIR; it may lie before the image."""
         return tir.floor(self.place(i)).astype("int32")
 
@@ -167,7 +167,7 @@ class Resampling:
     def _kept(self, places: Array, method: str) -> Array:
         return self._within(places) if method == "nearest_neighbor" else places
 
-    def weight(self, i: Expr) -> Expr:
+    def weight(self, i: PrimExpr) -> PrimExpr:
         """The weight of the second, in TensorIR."""
         place = self.place(i)
         return place - tir.floor(place)
@@ -175,7 +175,7 @@ class Resampling:
     def _within(self, pixels: Array) -> Array:
         return np.clip(pixels.astype("int64"), 0, self.extent - 1)
 
-    def within(self, pixel: Expr) -> Expr:
+    def within(self, pixel: PrimExpr) -> PrimExpr:
         """A whole number as a pixel of the image, in TensorIR."""
         return tir.Max(tir.Min(pixel, self.extent - 1), 0)
 

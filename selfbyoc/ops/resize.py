@@ -15,7 +15,7 @@ from .resampling import METHODS, MODES, ROUNDINGS, Resampling, axes_of
 from .windows import letters
 
 if TYPE_CHECKING:
-    from ..language.types import Expr, Tensor
+    from ..tvm.types import PrimExpr, Tensor
 
 
 def why_not(attrs: Mapping[str, Any]) -> str:
@@ -42,10 +42,10 @@ class Table:
     """
 
     axis: Resampling
-    pixel: Callable[[Expr], Expr]
+    pixel: Callable[[PrimExpr], PrimExpr]
     weight: Tensor | None
 
-    def __call__(self, read: Any, at: Expr) -> Expr:
+    def __call__(self, read: Any, at: PrimExpr) -> PrimExpr:
         """The pixel at a place of the result; `read` reads one of the image. Only here is it known
         to TVM that this lies in the image: what a table holds it cannot know.
         """
@@ -68,7 +68,7 @@ def table(axis: Resampling, method: str, name: str, computed: bool = False) -> T
 
     known = axis.formula(method) if computed else None
 
-    def pixel(i: Expr) -> Expr:
+    def pixel(i: PrimExpr) -> PrimExpr:
         assert known is not None
         a, b, c = known
         return tir.floordiv(i * a + b, c)
@@ -92,12 +92,12 @@ def resize2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         for axis, name in zip(axes, ("rows", "columns"), strict=True)
     )
 
-    def element(*i: Any) -> Expr:
-        def pixel(row: Expr, column: Expr) -> Expr:
+    def element(*i: Any) -> PrimExpr:
+        def pixel(row: PrimExpr, column: PrimExpr) -> PrimExpr:
             where = {at["H"]: row, at["W"]: column}
             return x(*(where.get(n, v) for n, v in enumerate(i)))
 
-        def row(r: Expr) -> Expr:
+        def row(r: PrimExpr) -> PrimExpr:
             return along(lambda column: pixel(r, column), i[at["W"]])
 
         return down(row, i[at["H"]]).astype(dtype)
@@ -123,7 +123,7 @@ def _numpy_along(x: Array, axis: Resampling, n: int, method: str) -> Array:
     return x.take(first, axis=n) * (1 - share) + x.take(second, axis=n) * share
 
 
-def _is_not_cubic(_: Any, raw: Raw) -> bool:
+def _is_not_cubic(_: float, raw: Raw) -> bool:
     return bool(plain(raw["method"]) != "cubic")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..tvm import dtype_of, tir
+from ..tvm.types import PrimExpr
 
 NAN_TOO = "nan"  # a softmax that is guarded so gives zeros where it would give NaN
 
@@ -21,24 +21,24 @@ class Softmax:
 
     guarded: bool | str
 
-    def subtracted(self, peak: Any) -> Any:
+    def subtracted(self, peak: PrimExpr) -> PrimExpr:
         """What each element is less by."""
         return tir.Max(tir.min_value(dtype_of(peak)), peak) if self.guarded else peak
 
-    def divided(self, power: Any, total: Any) -> Any:
+    def divided(self, power: PrimExpr, total: PrimExpr) -> PrimExpr:
         """An element of the result."""
         divisor = tir.Max(tir.const(1, dtype_of(total)), total) if self.guarded else total
         return self._unless_nan(power / divisor, total >= tir.const(0, dtype_of(total)))
 
-    def inverse(self, total: Any) -> Any:
+    def inverse(self, total: PrimExpr) -> PrimExpr:
         """What powers, or sums of them, are multiplied by."""
         return self.divided(tir.const(1, dtype_of(total)), total)
 
-    def multiplied(self, power: Any, inverse: Any) -> Any:
+    def multiplied(self, power: PrimExpr, inverse: PrimExpr) -> PrimExpr:
         """An element of the result, or a sum of such."""
         return self._unless_nan(power * inverse, inverse > tir.const(0, dtype_of(inverse)))
 
-    def _unless_nan(self, value: Any, is_number: Any) -> Any:
+    def _unless_nan(self, value: PrimExpr, is_number: PrimExpr) -> PrimExpr:
         if self.guarded != NAN_TOO:
             return value
         return tir.Select(is_number, value, tir.const(0, dtype_of(value)))

@@ -14,7 +14,7 @@ from .attrs import Raw, conv2d_attrs, dtype, pair, plain
 from .kind import Array, OpKind, form, in_both
 
 if TYPE_CHECKING:
-    from ..language.types import Tensor
+    from ..tvm.types import Tensor
 
 SUMS = "out_elemwise_fusable"
 _BY_TYPE = ("channels", "kernel_size")
@@ -42,7 +42,9 @@ class Upsampling:
     added: tuple[int, int]  # to the result, below and on the right: `out` counts it
 
     @classmethod
-    def of(cls, inputs: Sequence[Any], out: Sequence[int], attrs: Mapping[str, Any]) -> Upsampling:
+    def of(
+        cls, inputs: Sequence[tuple[int, ...]], out: Sequence[int], attrs: Mapping[str, Any]
+    ) -> Upsampling:
         """From the shapes of image, weight and result, and the op's attributes."""
         image, kernel = ([int(e) for e in shape] for shape in inputs)
         rows = len(image) == 3
@@ -124,11 +126,11 @@ def _numpy(ins: Sequence[Array], call: OpCall) -> Array:
     return full[:, :, top : top + u.out[0], left : left + u.out[1]].reshape(shape)
 
 
-def _attrs2d(raw: Raw) -> dict[str, Any]:
+def _attrs2d(raw: Raw) -> dict[str, tuple[int, ...]]:
     return {**conv2d_attrs(raw), "output_padding": pair(raw["output_padding"])}
 
 
-def _attrs1d(raw: Raw) -> dict[str, Any]:
+def _attrs1d(raw: Raw) -> dict[str, tuple[int, ...]]:
     """In the form of two axes, of which the first says nothing."""
     one = {
         name: (unit, pair(raw[name])[1])

@@ -13,12 +13,13 @@ import numpy as np
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import sequence
+from ..tvm.types import Buffer
 from .attrs import Raw, like
 from .kind import OWN, Array, OpKind, Typed, form
 from .recurrent_nest import for_loop
 
 if TYPE_CHECKING:
-    from ..language.types import Expr, Tensor
+    from ..tvm.types import PrimExpr, Tensor
 
 Stmt = Any
 # Of a value and what it is compared with: (in TIR, in NumPy). All are false for NaN.
@@ -76,10 +77,10 @@ def _numpy(ins: Sequence[Array], call: OpCall) -> Array:
 def _plain(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     rows = ins[0].shape[0]
 
-    def nest(given: Sequence[Any], outs: Sequence[Any]) -> Stmt:
+    def nest(given: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
         walk = _Walk(call, given, outs)
 
-        def loop(kind: Any) -> Stmt:
+        def loop(kind: Stmt) -> Stmt:
             row = tir.Var("row", dtype_of(rows))
             return tir.For(row, tir.const(0, dtype_of(rows)), rows, kind, walk.of_row(row))
 
@@ -97,21 +98,21 @@ class _Walk:
     the n-th leaf, and `last` [row] the largest of them.
     """
 
-    def __init__(self, call: OpCall, ins: Sequence[Any], outs: Sequence[Any]) -> None:
+    def __init__(self, call: OpCall, ins: Sequence[Buffer], outs: Sequence[Buffer]) -> None:
         self.attrs = call.attrs
         self.x, self.split, self.feature, self.ways, self.roots, self.target, self.weight = ins
         self.result, self.place, self.last = outs
         self.trees = self.roots.shape[0]
         self.count = tir.const(_AT_ONCE, dtype_of(self.trees))
 
-    def of_row(self, row: Expr) -> Stmt:
+    def of_row(self, row: PrimExpr) -> Stmt:
         """The sums of one row's leaves, over all trees."""
         summed, dtype = self.attrs["summed"], self.weight.dtype
         first = tir.const(0.0, dtype)
         if summed in ("min", "max"):
             first = (tir.max_value if summed == "min" else tir.min_value)(dtype)
 
-        def each_target(value: Callable[[Expr], Expr]) -> Stmt:
+        def each_target(value: Callable[[PrimExpr], PrimExpr]) -> Stmt:
             return for_loop(
                 self.result.shape[1], "n",
                 lambda n: tir.BufferStore(self.result, value(n), [row, n]),
@@ -127,17 +128,17 @@ class _Walk:
             steps.append(each_target(lambda n: tir.BufferLoad(self.result, [row, n]) / count))
         return sequence(steps)
 
-    def _group(self, row: Expr, first: Expr) -> Stmt:
+    def _group(self, row: PrimExpr, first: PrimExpr) -> Stmt:
         """Some trees, from their roots to their leaves; what is no tree is at a leaf all along."""
         none, zero = tir.const(-1, "int32"), tir.const(0, "int32")
         last = tir.BufferLoad(self.last, [row])
 
-        def start(i: Expr) -> Stmt:
+        def start(i: PrimExpr) -> Stmt:
             root = tir.BufferLoad(self.roots, [tir.Min(first + i, self.trees - 1)])
             place = tir.Select(first + i < self.trees, root, none)
             return tir.BufferStore(self.place, place, [row, i])
 
-        def step(i: Expr) -> Stmt:
+        def step(i: PrimExpr) -> Stmt:
             place = tir.BufferLoad(self.place, [row, i])
             after = tir.Select(place >= zero, self._next(row, tir.Max(place, zero)), place)
             moved = tir.BufferStore(self.place, after, [row, i])
@@ -151,7 +152,7 @@ class _Walk:
             for_loop(self.count, "i", lambda i: self._leaf(row, i, first + i)),
         ])  # fmt: skip
 
-    def _leaf(self, row: Expr, i: Expr, tree: Expr) -> Stmt:
+    def _leaf(self, row: PrimExpr, i: PrimExpr, tree: PrimExpr) -> Stmt:
         leaf = tir.const(-1, "int32") - tir.BufferLoad(self.place, [row, i])
         at = [row, tir.BufferLoad(self.target, [leaf])]
         both = tir.BufferLoad(self.result, at), tir.BufferLoad(self.weight, [leaf])
@@ -159,7 +160,7 @@ class _Walk:
         added = tir.BufferStore(self.result, joined(*both), at)
         return tir.IfThenElse(tree < self.trees, added, None)
 
-    def _next(self, row: Expr, place: Expr) -> Expr:
+    def _next(self, row: PrimExpr, place: PrimExpr) -> PrimExpr:
         """No branch on x: of a row that was not seen before, half of them are guessed wrongly."""
         value = tir.BufferLoad(self.x, [row, tir.BufferLoad(self.feature, [place])])
         holds = COMPARED[self.attrs["compared"]][0](value, tir.BufferLoad(self.split, [place]))

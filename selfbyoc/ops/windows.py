@@ -9,9 +9,10 @@ from ..errors import UnsupportedOp
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.starts import lowest
+from ..tvm.types import PrimExpr
 
 if TYPE_CHECKING:
-    from ..language.types import Tensor
+    from ..tvm.types import Tensor
 
 
 def letters(layout: str, call: OpCall, wanted: str) -> dict[str, int]:
@@ -21,11 +22,11 @@ def letters(layout: str, call: OpCall, wanted: str) -> dict[str, int]:
     return {letter: position for position, letter in enumerate(layout)}
 
 
-def _by_letter(index: Sequence[Any], axes: dict[str, int]) -> dict[str, Any]:
+def _by_letter(index: Sequence[PrimExpr], axes: dict[str, int]) -> dict[str, PrimExpr]:
     return {letter: index[position] for letter, position in axes.items()}
 
 
-def _at(tensor: Tensor, axes: dict[str, int], **where: Any) -> Any:
+def _at(tensor: Tensor, axes: dict[str, int], **where: Any) -> PrimExpr:
     ordered = sorted(axes, key=axes.__getitem__)
     return tensor(*(where[letter] for letter in ordered))
 
@@ -34,7 +35,7 @@ def _padded(
     x: Tensor,
     axes: dict[str, int],
     pads: Sequence[int],
-    fill: Any,
+    fill: PrimExpr,
     strides: Sequence[int],
     name: str,
 ) -> tuple[Tensor, dict[str, int]]:
@@ -57,7 +58,7 @@ def _padded(
     extent |= {"H": height + top + bottom, "W": -(-(width + left + right) // step), "F": step}
     new_axes = {letter: i for i, letter in enumerate(new_order)}
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> PrimExpr:
         at = _by_letter(i, new_axes)
         column = at["W"] if step == 1 else at["W"] * step + at["F"]
         inside = tir.all(
@@ -73,11 +74,11 @@ def _window(
     x: Tensor,
     axes: dict[str, int],
     strides: Sequence[int],
-    at: dict[str, Any],
-    rows: Any,
-    columns: Any,
+    at: dict[str, PrimExpr],
+    rows: PrimExpr,
+    columns: PrimExpr,
     **more: Any,
-) -> Any:
+) -> PrimExpr:
     """Read a padded tensor under a window at output position (H, W), `rows` down and `columns`
     along.
     """
@@ -106,7 +107,7 @@ def conv2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     rx = te.reduce_axis((0, size["W"]), name="rx")
     per_group = size["O"] // a["groups"]
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> PrimExpr:
         at = _by_letter(i, out_axes)
         channel = rc if a["groups"] == 1 else tir.floordiv(at["C"], per_group) * size["I"] + rc
         rows, columns = ry * a["dilation"][0], rx * a["dilation"][1]
@@ -144,7 +145,7 @@ def max_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     ry = te.reduce_axis((0, size[0]), name="ry")
     rx = te.reduce_axis((0, size[1]), name="rx")
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> PrimExpr:
         at = _by_letter(i, out_axes)
         data = _window(padded, axes, strides, at, ry * dilation[0], rx * dilation[1])
         return te.max(data, axis=[ry, rx])
@@ -161,7 +162,7 @@ def window_count(call: OpCall, height: int, width: int) -> Callable[[Any, int], 
     out = [call.outputs[0].shape[a["layout"].index(letter)] for letter in "HW"]
     pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)
 
-    def counted(at: Any, n: int) -> Any:
+    def counted(at: PrimExpr, n: int) -> PrimExpr:
         low, high = -pads[n], extents[n] + pads[2 + n]
         first = at * a["strides"][n] - a["padding"][n]
         count = tir.Min(first + a["pool_size"][n], high) - tir.Max(first, low)
@@ -197,7 +198,7 @@ def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     )
     counted = window_count(call, height, width)
 
-    def mean(*i: Any) -> Any:
+    def mean(*i: Any) -> PrimExpr:
         at = _by_letter(i, out_axes)
         count = counted(at["H"], 0) * counted(at["W"], 1)
         return total(*i) / count.astype(dtype_of(x))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..common.interrupt import interruptible
 from ..errors import InputError, TargetError
@@ -13,6 +13,7 @@ from ..language.registry import listed
 from ..machine.features import check_cpu
 from ..simplify.levels import DEQUANTIZES
 from ..tvm import GENERATION, TVMError, make_target, tvm
+from ..tvm.types import IRModule, NDArray, Target
 from .extents import check_addressable, sizes_told
 from .guard import Guard, settled
 from .layouts.record import told_layouts
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 @interruptible()
 def partition_for_tefuse(
     mod: tvm.IRModule,
-    params: Mapping[str, Any] | None = None,
-    target: Any | None = None,
+    params: Mapping[str, NDArray] | None = None,
+    target: Target | None = None,
     composites: Iterable[Composite] | None = None,
     *,
     pack: bool = True,
@@ -60,8 +61,8 @@ def partition_for_tefuse(
 
 def guarded(
     mod: tvm.IRModule,
-    params: Mapping[str, Any] | None,
-    target: Any | None,
+    params: Mapping[str, NDArray] | None,
+    target: Target | None,
     composites: Iterable[Composite] | None,
     guard: Guard | None,
     refused: Mapping[Place, Refusal] | None = None,
@@ -73,8 +74,8 @@ def guarded(
 
 def partitioning(
     mod: tvm.IRModule,
-    params: Mapping[str, Any] | None,
-    target: Any | None,
+    params: Mapping[str, NDArray] | None,
+    target: Target | None,
     composites: Iterable[Composite] | None,
     refused: Mapping[Place, Refusal] | None = None,
 ) -> Partitioning:
@@ -119,7 +120,7 @@ def decide(
     prepared: tvm.IRModule,
     registry: Registry,
     *,
-    target: Any | None = None,
+    target: Target | None = None,
     strict: bool = True,
     refused: Mapping[Place, Refusal] | None = None,
 ) -> tuple[list[Match], Report]:
@@ -138,7 +139,7 @@ def decide(
     return found, replace(report, sizes=tuple((n, int(size)) for n, size in sizes.items()))
 
 
-def check_module(mod: Any) -> None:
+def check_module(mod: IRModule) -> None:
     """An IRModule of this generation with a `main`, or an InputError."""
     if not isinstance(mod, tvm.IRModule):
         raise InputError(f"mod: expected a tvm.IRModule, found {type(mod).__name__}")
@@ -154,7 +155,7 @@ def check_module(mod: Any) -> None:
         )
 
 
-def check_target(target: Any) -> Any:
+def check_target(target: Target) -> Target:
     """A Target, or a TargetError that says what was given."""
     if isinstance(target, str) and not target.strip():
         raise TargetError(f"target: expected one such as 'llvm -mcpu=znver3', found {target!r}")

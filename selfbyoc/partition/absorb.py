@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..graph import OpCall, OpGraph
 from ..language.composite import Refused
@@ -21,6 +20,7 @@ from ..language.match.epilogue import (
     with_prologue,
 )
 from ..language.match.match import Match
+from ..tvm.types import Expr
 from .records import of_match
 from .refusal import OUTSIDE, Refusal, apart, not_cut_out
 from .report import MATCHED, REFUSED, Record
@@ -33,7 +33,7 @@ def with_around(
     chosen: Sequence[Match],
     records: Sequence[Record],
     refused: Mapping[tuple[str, str], Refusal],
-    block_of: Mapping[Any, int],
+    block_of: Mapping[Expr, int],
 ) -> tuple[list[Match], list[Record]]:
     """The matches with the elementwise ops around them, their records, and why others stay out."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from ..errors import InputError, SelfbyocError, one_line
 from ..graph import OpCall, OpGraph, Value
+from ..tvm.types import IRModule
 
 MOST = "at most 2^31 - 1 elements"
 LARGEST = 2**31 - 1  # elements: kernels index with 32 bits
@@ -68,13 +70,13 @@ def _padded(call: OpCall, image: Value, layout: str) -> list[int]:
     ]
 
 
-def _count(shape: Sequence[Any]) -> int:
+def _count(shape: Sequence[int]) -> int:
     """Of an extent that is not known, one."""
     return math.prod(max(int(e), 1) if isinstance(e, int) else 1 for e in shape)
 
 
 @contextmanager
-def sizes_told(mod: Any) -> Iterator[None]:
+def sizes_told(mod: IRModule) -> Iterator[None]:
     """What TVM raises of a model with a value beyond its indices names that value: it says of some
     number that it has more than 32 bits. Raises InputError.
     """
@@ -91,7 +93,7 @@ def sizes_told(mod: Any) -> Iterator[None]:
         ) from err
 
 
-def _largest(mod: Any) -> tuple[str, str, str]:
+def _largest(mod: IRModule) -> tuple[str, str, str]:
     from ..ir.generation import ir
 
     found = ("", "", "")
@@ -102,7 +104,7 @@ def _largest(mod: Any) -> tuple[str, str, str]:
     return found
 
 
-def _read(ir: Any, func: Any) -> OpGraph | None:
+def _read(ir: ModuleType, func: Any) -> OpGraph | None:
     try:
         return ir.read(func, raw=True)
     except Exception:  # no graph, as TVM's own functions are; or TVM cannot type it

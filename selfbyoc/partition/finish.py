@@ -46,6 +46,7 @@ from ..language.known import remember
 from ..language.match.match import Match
 from ..language.registry import Registry
 from ..tvm import constant_tensor, target_dict, view_of
+from ..tvm.types import Expr, Function, IRModule, NDArray, Target
 from .generation import ir
 from .original_weights import key_of, with_originals
 from .readings import as_main_reads, written_attrs
@@ -55,8 +56,13 @@ Packing = dict[int, Callable[[], Any]]
 
 
 def finish(
-    mod: Any, registry: Registry, target: Any | None, matches: Mapping[str, Match], *, pack: bool
-) -> Any:
+    mod: IRModule,
+    registry: Registry,
+    target: Target | None,
+    matches: Mapping[str, Match],
+    *,
+    pack: bool,
+) -> IRModule:
     """Partitioned module -> the same with everything that the hook needs to know; `matches` are
     those of the functions, by name.
     """
@@ -101,7 +107,7 @@ def _run(packing: Mapping[str, Sequence[Packing]]) -> dict[str, list[Tensors]]:
 
 def _originals(
     nodes: Mapping[str, Sequence[Mapping[int, Any]]], packed: Mapping[str, Sequence[Tensors]]
-) -> dict[str, Any]:
+) -> dict[str, Expr]:
     """The constants of all calls that are packed, by what they become."""
     found = [
         (node[i], held)
@@ -113,11 +119,11 @@ def _originals(
     return {key: node for key, (node, _) in zip(keys, found, strict=True)}
 
 
-def _key(was: Any, packed: Any) -> str:
+def _key(was: NDArray, packed: NDArray) -> str:
     return key_of(view_of(packed), type_text([int(e) for e in was.shape], str(was.dtype)))
 
 
-def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict[str, Any]:
+def _attrs(names: Sequence[str], registry: Registry, target: Target | None) -> dict[str, Any]:
     attrs: dict[str, Any] = {}
     if len(names) == 1:
         attrs[COMPOSITE] = remember(registry[names[0]])
@@ -134,7 +140,7 @@ def _of_constants(source: External, sites: Sequence[Tensors]) -> External:
     return replace(source, graph=substitute(source.graph, new))
 
 
-def _scalars(func: Any, sites: Sequence[Tensors]) -> dict[int, float | int]:
+def _scalars(func: Function, sites: Sequence[Tensors]) -> dict[int, float | int]:
     """The constants of one element that are part of what a function is, by position: all callers
     agree on them.
     """
@@ -154,7 +160,7 @@ def _scalars(func: Any, sites: Sequence[Tensors]) -> dict[int, float | int]:
 
 
 def _packed_or_not(
-    source: External, target: Any | None, sites: Sequence[Tensors]
+    source: External, target: Target | None, sites: Sequence[Tensors]
 ) -> tuple[External, list[Packing]]:
     """Unpacked, where the plan or the packing of a built-in composite raises: the hook then finds
     something to take the ops with.
@@ -171,7 +177,7 @@ def _packed_or_not(
 
 
 def _packed(
-    source: External, target: Any | None, sites: Sequence[Tensors]
+    source: External, target: Target | None, sites: Sequence[Tensors]
 ) -> tuple[External, list[Packing]]:
     """The function that takes packed what every caller passes as a constant, and does what the
     record in force for it says; and what packs that, call by call.
@@ -200,7 +206,7 @@ def _check_read(source: External) -> None:
         plan_of(match_of(source), shapes)
 
 
-def _wanted(source: External, target: Any | None, sites: Sequence[Tensors]) -> dict[int, str]:
+def _wanted(source: External, target: Target | None, sites: Sequence[Tensors]) -> dict[int, str]:
     if not is_for(match_of(source).composite, target or host_target()):
         return {}
     found = packable(source.graph, match_of(source))

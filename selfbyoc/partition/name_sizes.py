@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ..errors import InputError
 from ..tvm import GENERATION
+from ..tvm.types import IRModule
 from . import check_module
 
 
-def name_sizes(mod: Any, names: Mapping[str, Mapping[int, str]]) -> Any:
+def name_sizes(mod: IRModule, names: Mapping[str, Mapping[int, str]]) -> IRModule:
     """A Relay module whose unknown extents have names: those of one name are one size.
 
     mod    with `relay.Any` among the extents of its inputs; it is not changed

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..tvm import tvm
+from ..tvm.types import Expr
 
 ORIGINALS = "tefuse.originals"  # the module's attribute: key -> the constant in the graph IR
 
@@ -26,7 +26,7 @@ def key_of(packed: np.ndarray, unpacked_type: str) -> str:
     return f"{unpacked_type} {packed.dtype}{list(packed.shape)} {digest}"
 
 
-def with_originals(mod: tvm.IRModule, originals: Mapping[str, Any]) -> tvm.IRModule:
+def with_originals(mod: tvm.IRModule, originals: Mapping[str, Expr]) -> tvm.IRModule:
     """The module with the constants that were replaced by packed ones."""
     return mod.with_attr(ORIGINALS, dict(originals)) if originals else without_originals(mod)
 
@@ -36,7 +36,7 @@ def without_originals(mod: tvm.IRModule) -> tvm.IRModule:
     return mod if not originals_of(mod) else mod.without_attr(ORIGINALS)
 
 
-def originals_of(mod: tvm.IRModule) -> dict[str, Any]:
+def originals_of(mod: tvm.IRModule) -> dict[str, Expr]:
     """Key -> constant."""
     kept = mod.attrs.get(ORIGINALS) if mod.attrs is not None else None
     return {} if kept is None else {str(key): constant for key, constant in kept.items()}
@@ -48,7 +48,7 @@ class Unpack:
     def __init__(self, mod: tvm.IRModule) -> None:
         self.originals = originals_of(mod)
 
-    def __call__(self, symbol: str, packed: np.ndarray | None, unpacked_type: str) -> Any:
+    def __call__(self, symbol: str, packed: np.ndarray | None, unpacked_type: str) -> Expr:
         """The original constant; `packed` is what main passes, None for what is no constant."""
         owner = f"unfuse: {symbol} takes a packed weight of type {unpacked_type}"
         if packed is None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from ..errors import InputError
 from ..graph import Value, type_text
+from ..tvm.types import NDArray
 
 
-def check_params(declared: Iterable[Value], params: Mapping[str, Any]) -> None:
+def check_params(declared: Iterable[Value], params: Mapping[str, NDArray]) -> None:
     """Raises InputError for a weight of another type than `main` declares; TVM would say of some op
     that its inputs do not fit.
     """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..language.registry import listed
 from ..tvm import tvm
+from ..tvm.types import NDArray
 from . import partition_for_tefuse
 from .guard import Guard
 
@@ -24,8 +25,8 @@ class Partition:
 
     def __init__(
         self,
-        params: Mapping[str, Any] | None = None,
-        target: Any | None = None,
+        params: Mapping[str, NDArray] | None = None,
+        target: str | None = None,
         composites: Iterable[Composite] | None = None,
         pack: bool = True,
         guard: Guard | None = None,
@@ -33,7 +34,7 @@ class Partition:
         self.composites = listed(composites)
         self.params, self.target, self.pack, self.guard = params, target, pack, guard
 
-    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _: object) -> tvm.IRModule:
         """The pass."""
         return partition_for_tefuse(
             mod, self.params, self.target, self.composites, pack=self.pack, guard=self.guard

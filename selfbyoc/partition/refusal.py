@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..graph import OpCall, OpGraph, Symbol, Value
 from ..language.match.match import Match
 from ..language.match.miss import READER
+from ..tvm.types import Expr
 from .extents import MOST, PRODUCTS, beyond
 from .report import REFUSED
 
@@ -86,7 +86,7 @@ def _alone(graph: OpGraph, match: Match) -> Refusal | None:
     return None
 
 
-def apart(match: Match, block_of: Mapping[Any, int]) -> Refusal | None:
+def apart(match: Match, block_of: Mapping[Expr, int]) -> Refusal | None:
     """Ops of two blocks of main, between which something has effects: no kernel reaches over it."""
     blocks = {
         block_of[source]: call

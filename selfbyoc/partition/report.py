@@ -6,13 +6,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..codegen.apply import DEFAULT
 from ..common import structured
 from ..errors import InputError
 from ..graph import OpCall, sizes_text
 from ..language.declared import Declared
+from ..tvm.types import IRModule
+
+if TYPE_CHECKING:
+    from ..language.match.match import Match
 
 REPORT = "tefuse.report"  # the module's attribute that carries it
 # missed: the structure differs; refused: by its check, or it cannot be cut out; taken: by an
@@ -55,7 +59,7 @@ class Record:
     owner_root: str = ""
     hint: str = ""  # why an importer's form could not be read away
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, str]:
         """The fields that apply, by name."""
         return {n: v for n, v in vars(self).items() if v != _DEFAULTS[n]}
 
@@ -205,12 +209,12 @@ def _require(is_right: bool, where: str, found: Any, wanted: Any) -> None:
         raise ValueError(f"{where}: found {found!r:.60}; expected {wanted!s:.200}")
 
 
-def owners(matches: Iterable[Any]) -> dict[OpCall, str]:
+def owners(matches: Iterable[Match]) -> dict[OpCall, str]:
     """id of an op -> the composite that took it."""
     return {call: m.composite.name for m in matches for call in m.ops}
 
 
-def report(mod: Any) -> Report:
+def report(mod: IRModule) -> Report:
     """What partitioning decided about this module, and why. Raises InputError for one that is not
     partitioned.
     """

@@ -22,6 +22,7 @@ from ..language.outline import root_kinds
 from ..language.raised import own_lines
 from ..ops.cost import cost_of
 from ..simplify.levels import DEQUANTIZES
+from ..tvm.types import Expr
 from .absorb import with_around
 from .records import of_match, sources_of
 from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
@@ -39,7 +40,7 @@ def select(
     *,
     strict: bool = True,
     refused: Mapping[tuple[str, str], Refusal] | None = None,
-    block_of: Mapping[Any, int] | None = None,
+    block_of: Mapping[Expr, int] | None = None,
 ) -> tuple[list[Match], Report]:
     """Graph -> the chosen matches in topological order of their roots, and the reasons for all the
     rest. A check that raises is an error, or a record if not `strict`. `refused` is why a

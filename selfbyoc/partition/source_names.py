@@ -15,6 +15,7 @@ import numpy as np
 from ..common import structured
 from ..errors import InputError
 from ..tvm import module_with_attr
+from ..tvm.types import IRModule
 
 NAMES = "tefuse.names"  # the module's attribute that carries them
 
@@ -48,14 +49,14 @@ def _key(array: np.ndarray) -> str:
     return f"{list(array.shape)} {zlib.crc32(some.tobytes()):08x}"
 
 
-def with_names(mod: Any, names: Names) -> Any:
+def with_names(mod: IRModule, names: Names) -> IRModule:
     """The module that knows them; as it is where there are none."""
     if names == Names():
         return mod
     return module_with_attr(mod, NAMES, json.dumps(asdict(names)))
 
 
-def names_of(mod: Any) -> Names:
+def names_of(mod: IRModule) -> Names:
     """Those of a module. Raises InputError for what is no list of names."""
     text: Any = mod.attrs.get(NAMES) if mod.attrs is not None else None
     if text is None:

@@ -11,6 +11,7 @@ from ..codegen.hook import hook
 from ..codegen.target import host_target
 from ..errors import InputError, did_you_mean
 from ..tvm import make_target, module_with_attr, tvm
+from ..tvm.types import Function, Target
 from . import check_module, check_target
 from .generation import inline, ir, steps
 from .original_weights import Unpack, originals_of, with_originals
@@ -51,11 +52,11 @@ def unfuse(
     return module_with_attr(done, REPORT, _after(decided, symbols, separate).to_json())
 
 
-def _symbol(func: Any) -> str:
+def _symbol(func: Function) -> str:
     return str(func.attrs["global_symbol"])
 
 
-def _chosen(decided: Report, external: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+def _chosen(decided: Report, external: Mapping[str, Function], names: Iterable[str]) -> list[str]:
     """The external functions that are meant; all those that share a symbol."""
     if isinstance(names, str):
         raise InputError(f"names: expected a list of names, found {names!r} alone")
@@ -72,14 +73,14 @@ def _chosen(decided: Report, external: Mapping[str, Any], names: Iterable[str]) 
     return [name for name, words in goes_by.items() if any(word in words for word in asked)]
 
 
-def _names(decided: Report, func: Any) -> Names:
+def _names(decided: Report, func: Function) -> Names:
     """What an external function may be called."""
     symbol = _symbol(func)
     composites = [name.removeprefix("tefuse.") for name in hook.composites(func)]
     return {symbol, *composites, *(r.root for r in decided.matched if r.symbol == symbol)}
 
 
-def _told_target(external: Mapping[str, Any]) -> Any:
+def _told_target(external: Mapping[str, Function]) -> Target:
     """What partitioning was given to build for, or the host."""
     told = (read_attrs(func.attrs).get(TARGET) for func in external.values())
     found = next((target for target in told if target is not None), None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ..ir.generation import ir as reader
 from ..ops.cost import MOVES, PRODUCTS
 from ..printable import shown_name
 from ..tvm import constant_tensor, tensor, view_of
+from ..tvm.types import Expr, IRModule, NDArray
 from .generation import constants, ir
 from .original_weights import key_of, originals_of
 from .report import report
@@ -29,7 +29,7 @@ _READERS = (*PRODUCTS, "gather_elements", "gather_nd", "take")
 _PASS_ON = (*MOVES, "max")  # max: a Relay stand-in of a packed weight (partition/finish.py) has it
 
 
-def rounded(mod: Any) -> Any:
+def rounded(mod: IRModule) -> IRModule:
     """The module with its weights rounded. Raises InputError for a weight that holds a number
     beyond float16's.
     """
@@ -39,7 +39,7 @@ def rounded(mod: Any) -> Any:
     return constants.replaced(mod, dict(zip(found, new, strict=True)))
 
 
-def _in_source(mod: Any, array: np.ndarray) -> str:
+def _in_source(mod: IRModule, array: np.ndarray) -> str:
     """What the model's source calls a weight, packed or not: `fc.weight, `, or nothing."""
     kept = originals_of(mod)
     packed = (kept[key] for key in kept if key.endswith(key_of(array, "")))
@@ -48,7 +48,7 @@ def _in_source(mod: Any, array: np.ndarray) -> str:
     return f"{shown_name(name)}, " if name else ""
 
 
-def _rounded(node: Any, name: str, called: Callable[[np.ndarray], str]) -> Any:
+def _rounded(node: Expr, name: str, called: Callable[[np.ndarray], str]) -> NDArray:
     array = view_of(constant_tensor(node))
     wide = np.abs(array[np.isfinite(array)])
     largest = float(wide.max(initial=0.0))
@@ -62,7 +62,7 @@ def _rounded(node: Any, name: str, called: Callable[[np.ndarray], str]) -> Any:
     return tensor(half.astype(np.float32))
 
 
-def _weights(mod: Any) -> dict[Any, str]:
+def _weights(mod: IRModule) -> dict[Expr, str]:
     """The constants of `main` that are weights of float32, and what each is called."""
     written = reader.read_as_written(mod["main"])
     inside = {name: hook.read(func) for name, func in ir.external_functions(mod).items()}
@@ -75,7 +75,7 @@ def _weights(mod: Any) -> dict[Any, str]:
     return found
 
 
-def _titles(mod: Any) -> dict[str, str]:
+def _titles(mod: IRModule) -> dict[str, str]:
     """External function -> the composite and where it is; equal ones have one symbol."""
     places: dict[str, list[str]] = {}
     for match in report(mod).matched:

@@ -36,6 +36,7 @@ from ..partition.original_weights import without_originals
 from ..partition.report import report
 from ..partition.weights import rounded
 from ..simplify.few_bits import NAMES, with_few_bits
+from ..tvm.types import IRModule, NDArray, Target
 from .compiled import Compiled
 from .empty_tensors import check_places, of_nothing
 from .generation import runtime
@@ -54,9 +55,9 @@ WEIGHTS = ("float32", "float16", *NAMES)  # how those of float32 are held
 
 
 def build(
-    mod: Any,
-    target: Any | None = None,
-    params: Mapping[str, Any] | None = None,
+    mod: IRModule,
+    target: Target | None = None,
+    params: Mapping[str, NDArray] | None = None,
     composites: Iterable[Composite] | None = None,
     *,
     verify: bool = False,
@@ -110,7 +111,9 @@ def _check_weights(weights: str) -> None:
         raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
 
 
-def _with_few_bits(mod: Any, params: Mapping[str, Any] | None, bits: int, group: int) -> Any:
+def _with_few_bits(
+    mod: IRModule, params: Mapping[str, Any] | None, bits: int, group: int
+) -> IRModule:
     """The module, before it is partitioned, with weights of few bits."""
     if is_partitioned(mod):
         raise InputError("weights: this module is partitioned already; give what it was before")
@@ -119,7 +122,7 @@ def _with_few_bits(mod: Any, params: Mapping[str, Any] | None, bits: int, group:
     return with_few_bits(ir.prepare(mod, params), bits, group)
 
 
-def with_sizes(mod: Any, sizes: Mapping[str, Asked], where: str = "the module") -> Any:
+def with_sizes(mod: IRModule, sizes: Mapping[str, Asked], where: str = "the module") -> IRModule:
     """The module, before it is partitioned, with these sizes or ranges for its symbols."""
     if sizes and is_partitioned(mod):
         raise InputError(f"size: {where} is partitioned already; give sizes to what it was before")
@@ -127,9 +130,9 @@ def with_sizes(mod: Any, sizes: Mapping[str, Asked], where: str = "the module") 
 
 
 def _built(
-    mod: Any,
-    target: Any,
-    params: Mapping[str, Any] | None,
+    mod: IRModule,
+    target: Target,
+    params: Mapping[str, NDArray] | None,
     composites: Iterable[Composite] | None,
     guard: Guard | None,
     verify_timeout: float | None,
@@ -157,7 +160,7 @@ def _built(
     )
 
 
-def _compiled(mod: Any, target: Any, weights: str) -> Library:
+def _compiled(mod: IRModule, target: Target, weights: str) -> Library:
     if weights == "float16":
         mod = rounded(mod)
     if is_watched():
@@ -191,7 +194,7 @@ def _warn_of_loops(made: Compiled) -> None:
         warnings.warn(FallbackWarning(text), stacklevel=6)
 
 
-def _kernels(mod: Any, target: Any) -> list[External]:
+def _kernels(mod: IRModule, target: Target) -> list[External]:
     """The kernels that a partitioned module has, each once, as the hook will see them."""
     found: dict[str, External] = {}
     for func in ir.external_functions(mod).values():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from ..tvm.types import Executable
 
 
 class Compiled(NamedTuple):
@@ -16,7 +18,7 @@ class Compiled(NamedTuple):
     serial_sums  those among them that sum anything up: they cost most
     """
 
-    native: Any
+    native: Executable
     memory: int | None
     unscheduled: Mapping[str, str] = MappingProxyType({})
     serial_sums: tuple[str, ...] = ()

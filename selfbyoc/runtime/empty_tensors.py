@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..errors import InputError
 from ..graph import OpCall
 from ..ir.generation import ir
+from ..tvm.types import AttrsNode, IRModule
 
 _PLACES = ("argmax", "argmin", "topk")
 
 
-def check_places(mod: Any) -> None:
+def check_places(mod: IRModule) -> None:
     """Raises InputError for a place of the largest among none, and a TopK of more than there are:
     of these TVM says -1, and what the memory held.
     """
@@ -30,7 +30,7 @@ def check_places(mod: Any) -> None:
                 raise InputError(f"{text}; expected {least} or more")
 
 
-def of_nothing(mod: Any) -> str:
+def of_nothing(mod: IRModule) -> str:
     """Which op has no elements to read, first one that makes some of them; "" where none does."""
     found = sorted(ir.read(mod["main"]).ops, key=_makes_none)
     return next((text for op in found for text in _said(op)), "")
@@ -46,7 +46,7 @@ def _makes_none(op: OpCall) -> bool:
     return any(0 in value.shape for value in op.outputs)
 
 
-def axes_of(attrs: Any, rank: int) -> list[int]:
+def axes_of(attrs: AttrsNode, rank: int) -> list[int]:
     """The axes that an op looks along, by its attributes in TVM."""
     given = getattr(attrs, "axis", None)
     if given is None:

@@ -87,6 +87,6 @@ def _maker(given: Any) -> Callable[[Any], Any]:
     return make
 
 
-def _exchanged(array: np.ndarray) -> Any:
+def _exchanged(array: np.ndarray) -> np.ndarray:
     """What hands an array on: NumPy itself refuses bfloat16."""
     return array if array.dtype.kind in "biufc" else runtime.to_tensor(array)

@@ -5,13 +5,13 @@ nearest row that is there (tvm/indices.py); whoever calls a library is told befo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value
 from ..tvm import GENERATION
+from ..tvm.types import IRModule
 from .signature import Tensor
 
 Bounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest number
@@ -95,7 +95,7 @@ def check_indices(bounds: Bounds, inputs: Sequence[Tensor], arrays: Sequence[np.
             )
 
 
-def bounds_of(mod: Any, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+def bounds_of(mod: IRModule, names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """The bounds of a module's inputs."""
     from ..ir.generation import ir
 

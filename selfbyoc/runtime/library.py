@@ -16,6 +16,7 @@ from ..common.interrupt import interruptible
 from ..errors import InputError, OutOfMemory, TargetError, one_line
 from ..machine import host
 from ..tvm import GENERATION, tvm
+from ..tvm.types import Executable, NDArray
 from . import forked
 from .exchange import road_to
 from .generation import runtime
@@ -139,7 +140,7 @@ class Library:
     def _names(self) -> list[str]:
         return [name for name, _, _ in self.inputs]
 
-    def _ordered(self, arrays: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray]:
+    def _ordered(self, arrays: Sequence[Any], named: dict[str, np.ndarray]) -> list[np.ndarray]:
         if not self.inputs and not self.outputs:
             raise InputError(
                 "the file does not say what its inputs are (another tool wrote it): "
@@ -194,7 +195,7 @@ class Session:
         return forked.run(self._call, tensors)
 
     @staticmethod
-    def tensor(array: Any) -> Any:
+    def tensor(array: np.ndarray) -> NDArray:
         """A copy of an array as an aligned TVM tensor."""
         return runtime.to_tensor(np.asarray(array))
 
@@ -219,9 +220,8 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     """A library that `export_library` wrote, which can be called at once. `like` gives the inputs
     and outputs of a file that does not say them: another tool's.
 
-    Raises, before any of its code is loaded: DamagedFile if it was cut off or holds other bytes
-    than were written, TargetError if it was built for another CPU than this machine's or by the
-    other generation of TVM, InputError if it is no library.
+    Raises, before any of its code is loaded: DamagedFile if it was cut off or holds other bytes,
+    TargetError if it is for another CPU or generation of TVM, InputError if it is no library.
     """
     path = expanded(path)
     note, now = read_note(path), stamp(path)
@@ -243,7 +243,7 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     )  # fmt: skip
 
 
-def weights_once(native: Any) -> Any:
+def weights_once(native: Executable) -> Executable:
     """What relay.build returned, without TVM 0.17's second copy of every weight, as `build` does
     it; an Executable of Relax as it is: it holds each weight once.
     """

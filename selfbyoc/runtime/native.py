@@ -7,10 +7,10 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError, one_line
 from ..tvm import load_shared, tvm
+from ..tvm.types import Module
 
 Stamp = tuple[int, int, int, int]  # what tells a file from its next version
 _loaded: set[Path] = set()
@@ -33,7 +33,7 @@ def copy_loaded(path: Path, to: Path, then: Stamp | None) -> None:
         raise InputError(f"{path} is not the file any more that was loaded")
 
 
-def native_module(path: Path, now: Stamp) -> Any:
+def native_module(path: Path, now: Stamp) -> Module:
     """The file as a module of TVM's. Under a name that it knows, the system's loader hands out the
     file that was there before, so the second time it gets another one.
 
@@ -55,7 +55,7 @@ def native_module(path: Path, now: Stamp) -> Any:
     return native
 
 
-def _module(path: Path, place: Path) -> Any:
+def _module(path: Path, place: Path) -> Module:
     if place not in _loaded:
         return tvm.runtime.load_module(str(path))
     with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ from ..common.files import opened
 from ..errors import DamagedFile, TargetError, one_line
 from ..partition.report import Report
 from ..tvm import GENERATION, make_target, target_dict, tvm
+from ..tvm.types import Target
 from ..version import __version__
 from .integrity import GONE, OWNER, SEAL, TEXT, read_whole
 from .signature import Tensor
@@ -45,7 +46,7 @@ static const char selfbyoc_note[] __attribute__((used)) = %(quoted)s;
 class Note:
     """Empty where the file has none: another tool's export."""
 
-    target: Any = None  # a Target
+    target: Target | None = None  # a Target
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)

@@ -13,10 +13,13 @@ from ..partition.nothing_matched import warn_of_nothing
 from ..partition.refusal import Place, Refusal
 from ..partition.report import FALLBACK, report
 from ..partition.unfuse import unfuse
+from ..tvm.types import IRModule, Target
 from .library import Library
 
 
-def without_what_is_not_read(mod: Any, target: Any, compiled: Callable[[Any], Library]) -> Library:
+def without_what_is_not_read(
+    mod: IRModule, target: Target, compiled: Callable[[Any], Library]
+) -> Library:
     """Compile a module that was partitioned before, perhaps by an older version; a function that
     takes packed weights and cannot be read becomes ordinary ops again. It ends: each round leaves
     fewer functions.
@@ -35,7 +38,7 @@ def without_what_is_not_read(mod: Any, target: Any, compiled: Callable[[Any], Li
 
 
 def without_what_raises(
-    partition: Callable[..., Any], target: Any, compiled: Callable[[Any], Library]
+    partition: Callable[..., Any], target: Target, compiled: Callable[[Any], Library]
 ) -> Library:
     """Partition and compile; again without a built-in composite where it raised and not even the
     default schedule could serve. It ends: each round refuses a composite at one more place.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,14 +11,18 @@ from ..errors import InputError, did_you_mean
 from ..graph import type_text
 from ..partition.source_names import names_of
 from ..tvm import GENERATION
+from ..tvm.types import IRModule
 from .exchange import as_array
+
+if TYPE_CHECKING:
+    from ..graph import Value
 
 # Name, shape (None: dynamic), dtype. Plain data: it is written into the exported file.
 Tensor = tuple[str, tuple[int | None, ...], str]
 _MOST = 8  # inputs that an error lists
 
 
-def signature_of(mod: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+def signature_of(mod: IRModule) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The inputs and the outputs of a module's `main`, with the names of the source model."""
     from ..ir.generation import ir
 
@@ -34,7 +38,7 @@ def signature_of(mod: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     )
 
 
-def _fit(names: Sequence[str], values: Sequence[Any]) -> bool:
+def _fit(names: Sequence[str], values: Sequence[Value]) -> bool:
     return len(names) == len(values) == len(set(names))
 
 
@@ -152,7 +156,7 @@ def _overlaps_itself(array: np.ndarray) -> bool:
     return False
 
 
-def _kind(value: Any) -> str:
+def _kind(value: np.ndarray) -> str:
     return "a read-only array" if hasattr(value, "__dlpack__") else type(value).__name__
 
 

@@ -5,19 +5,21 @@ and sizes that are expressions of others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+import numpy as np
 
 from ..errors import InputError
 from ..ir.symbols import Range
 from ..models.dim_names import value_of
 from ..tvm import GENERATION
+from ..tvm.types import IRModule
 from .signature import Tensor
 
 # The largest size (None: any), and where it is: input and axis.
 Size = tuple[int | None, tuple[tuple[int, int], ...]]
 
 
-def sizes_of(mod: Any) -> dict[str, Size]:
+def sizes_of(mod: IRModule) -> dict[str, Size]:
     """The symbols of a module's `main`, by name."""
     if GENERATION == "relay":
         from ..ir.relay.any import names_of
@@ -32,7 +34,7 @@ def sizes_of(mod: Any) -> dict[str, Size]:
     return {name: (within.get(name, Range()).most, at) for name, at in found.items()}
 
 
-def least_sizes(mod: Any) -> dict[str, int]:
+def least_sizes(mod: IRModule) -> dict[str, int]:
     """The least sizes of a module's symbols, where that is more than 0."""
     if GENERATION == "relay":
         return {}
@@ -43,7 +45,7 @@ def least_sizes(mod: Any) -> dict[str, int]:
     return {name: each.least for name, each in found if each.least and name in known}
 
 
-def bounded_by(mod: Any) -> dict[str, str]:
+def bounded_by(mod: IRModule) -> dict[str, str]:
     """Who says what the largest sizes of a module's symbols are, as far as that is known."""
     if GENERATION == "relay":
         return {}
@@ -56,7 +58,7 @@ def bounded_by(mod: Any) -> dict[str, str]:
 def check_sizes(
     sizes: Mapping[str, Size],
     inputs: Sequence[Tensor],
-    arrays: Sequence[Any],
+    arrays: Sequence[np.ndarray],
     least: Mapping[str, int],
 ) -> None:
     """Raises InputError for two axes that should be equal and are not, or one that is too long or

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError
-from ..language.types import Schedule, Target
+from ..tvm.types import Schedule, Target
 
 __all__ = ["ByMetaSchedule", "by_meta_schedule"]
 

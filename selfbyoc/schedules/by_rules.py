@@ -10,8 +10,8 @@ from typing import Any
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError, SelfbyocError, one_line
 from ..language.te_schedule import declared_in_te
-from ..language.types import Schedule, Target
 from ..tvm.tune import apply_steps, dlight
+from ..tvm.types import PrimFunc, Schedule, ScheduleRule, Target
 
 __all__ = ["ByRules", "by_rules"]
 
@@ -32,7 +32,7 @@ def by_rules(*rules: Any) -> ByRules:
 class ByRules:
     """What `by_rules` returns."""
 
-    rules: Sequence[Any]
+    rules: Sequence[ScheduleRule]
 
     def __call__(self, sch: Schedule, ops: Ops, target: Target) -> None:
         func = sch.mod["main"]
@@ -45,7 +45,7 @@ class ByRules:
         raise ScheduleError(f"by_rules: none of {names} applies to its function for {target.kind}")
 
 
-def _asked(rule: Any, func: Any, target: Target) -> Any:
+def _asked(rule: ScheduleRule, func: PrimFunc, target: Target) -> Schedule | None:
     """The schedule that a rule makes, if it does."""
     try:
         found = rule.apply(func, target, False)
@@ -60,7 +60,7 @@ def _asked(rule: Any, func: Any, target: Target) -> Any:
     return found
 
 
-def _rule(given: Any) -> Any:
+def _rule(given: Any) -> ScheduleRule:
     if not isinstance(given, str):
         if callable(getattr(given, "apply", None)) and not isinstance(given, type):
             return given
@@ -86,5 +86,5 @@ def _known() -> list[str]:
     )
 
 
-def _name(rule: Any) -> str:
+def _name(rule: ScheduleRule) -> str:
     return type(rule).__name__

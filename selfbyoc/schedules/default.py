@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError
-from ..language.types import Schedule, Target
 from ..machine import machine
 from ..machine.gpu import gpu
+from ..tvm.types import Schedule, Target
 from .gpu.apart import each_apart
 from .gpu.block import melt_for_gpu
 from .gpu.chain import NoChain, chain_of

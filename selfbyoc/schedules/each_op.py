@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError, SelfbyocError, did_you_mean
 from ..language.raised import cause, in_words
-from ..language.types import Schedule, Target
 from ..ops.vocabulary import written
+from ..tvm.types import Schedule, Target
 from .default import schedule_blocks
 from .steps.blocks import Facts, facts
 from .steps.loops import Finish, inline_injective
+
+if TYPE_CHECKING:
+    from ..codegen.info.ops import OpView
 
 OpSchedule = Callable[[Any, Any, Any], Finish | None]
 
@@ -88,7 +91,7 @@ def _op_of(block: Facts) -> str:
     return label_of(block.stmt).rpartition(":")[0]
 
 
-def _own(sch: Schedule, op: Any, target: Target, schedule: OpSchedule) -> list[Finish]:
+def _own(sch: Schedule, op: OpView, target: Target, schedule: OpSchedule) -> list[Finish]:
     if not op.blocks:
         raise ScheduleError(
             f"each_op: {op.name} has no block of its own{_within(op)}; "
@@ -107,11 +110,11 @@ def _own(sch: Schedule, op: Any, target: Target, schedule: OpSchedule) -> list[F
     return [last] if last is not None else []
 
 
-def _within(op: Any) -> str:
+def _within(op: OpView) -> str:
     return f": {op.info.within} computes it" if op.info.within else ""
 
 
-def _check_apart(sch: Schedule, op: Any, results: Mapping[str, str]) -> None:
+def _check_apart(sch: Schedule, op: OpView, results: Mapping[str, str]) -> None:
     """No result was inlined, and no loop holds blocks of two ops."""
     text = f"each_op: the schedule of {op.kind!r}, at {op.name}"
     present = {label_of(block) for block in blocks_of(sch.mod["main"])}
@@ -129,7 +132,7 @@ def _check_apart(sch: Schedule, op: Any, results: Mapping[str, str]) -> None:
         holder.append((first, owner))
 
 
-def _default(sch: Schedule, op: Any, target: Target, results: Mapping[str, str]) -> list[Finish]:
+def _default(sch: Schedule, op: OpView, target: Target, results: Mapping[str, str]) -> list[Finish]:
     """What the default schedule does to the blocks of one op, its result not inlined."""
     stay = {b.name for b in facts(sch) if _op_of(b) != op.name or label_of(b.stmt) in results}
     inline_injective(sch, stay)

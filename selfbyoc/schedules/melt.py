@@ -9,9 +9,9 @@ from typing import Any
 from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import OpView
 from ..errors import ScheduleError, did_you_mean
-from ..language.types import Block, Loop, Schedule
 from ..tvm import get_block
 from ..tvm.tune import schedule_error
+from ..tvm.types import Block, Loop, Schedule
 from .steps.blocks import Facts
 from .steps.indices import Axis
 

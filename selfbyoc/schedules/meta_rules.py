@@ -8,16 +8,16 @@ from typing import Any
 from ..errors import ScheduleError, SelfbyocError, one_line
 from ..language.decisions import choose
 from ..language.sampling import replay
-from ..language.types import Block, Target
 from ..tvm import Schedule
 from ..tvm.tune import callbacks, derived, meta_schedule, tune_context
+from ..tvm.types import Block, IRModule, Target, TuneContext
 
 ms = meta_schedule()
 
 _SEED = 1  # of what rules sample without a decision: a build is the same each time
 
 
-def scheduled(sch: Any, rules: Sequence[Any], target: Target) -> None:
+def scheduled(sch: Schedule, rules: Sequence[Any], target: Target) -> None:
     """Do to a schedule what the rules do; what they leave open asks `choose`."""
     with callbacks() as kept:
         context = _context([Asked(_rule(rule), kept) for rule in rules], sch.mod, target)
@@ -31,7 +31,7 @@ def scheduled(sch: Any, rules: Sequence[Any], target: Target) -> None:
         step.apply(sch)
 
 
-def _context(rules: Sequence[Any], mod: Any, target: Target) -> Any:
+def _context(rules: Sequence[Any], mod: IRModule, target: Target) -> TuneContext:
     # Annotations of TVM's rule for parallel loops become such loops. No RewriteReductionBlock: it
     # makes some sums wrong (docs/makers/tvm-notes.md).
     generator = ms.space_generator.PostOrderApply(
@@ -57,14 +57,14 @@ class Asked(ms.schedule_rule.PyScheduleRule):  # type: ignore[name-defined]
         super().__init__()
         self.rule, self.kept = rule, kept
 
-    def _initialize_with_tune_context(self, context: Any) -> None:
+    def _initialize_with_tune_context(self, context: TuneContext) -> None:
         self.kept(_asked)(self.rule, "_initialize_with_tune_context", context)
 
-    def apply(self, sch: Any, block: Block) -> Any:
+    def apply(self, sch: Schedule, block: Block) -> list[Schedule]:
         return self.kept(_applied)(self.rule, sch, block)
 
 
-def _applied(rule: Any, sch: Any, block: Block) -> list[Any]:
+def _applied(rule: Any, sch: Schedule, block: Block) -> list[Schedule]:
     found = _asked(rule, "apply", sch, block)
     is_list = hasattr(found, "__getitem__")  # 0.17's arrays have no __iter__
     if not is_list or not all(isinstance(made, Schedule) for made in found):

@@ -7,7 +7,7 @@ generation's IR needs, or can say, is in `relax/` or `relay/`. This is the list 
 from __future__ import annotations
 
 from ..ir.generation import rewritten
-from ..language.types import IRModule
+from ..tvm.types import IRModule
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
 from .halves import with_floats
 from .levels import LevelsAsRead

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir.generation import rewritten
 from ..ir.rewriting import Editor, Expr, Made
-from ..language.types import IRModule
+from ..tvm.types import IRModule
 from .weights import out_dtype, weight_by_units
 
 Array = np.ndarray

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir.generation import rewritten
 from ..ir.rewriting import Editor, Expr, Made
-from ..language.types import IRModule
 from ..ops.few_bits import dequantised_groups
+from ..tvm.types import IRModule
 from .generation import fold
 from .halves import is_half_weight
 from .levels import dequantised, is_dequantized

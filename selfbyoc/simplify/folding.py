@@ -19,6 +19,7 @@ from typing import Any
 from ..common.interrupt import stopped
 from ..errors import FallbackWarning, one_line
 from ..tvm import tvm
+from ..tvm.types import IRModule
 
 SMALL = 1 << 20  # bytes that any value may take
 GROWS = 2  # times the bytes that it is computed from, which a larger one may
@@ -53,7 +54,7 @@ def or_as_it_was(fold: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A module of which TVM cannot compute a part now is right as it was: that, with a warning."""
 
     @functools.wraps(fold)
-    def done(mod: Any) -> Any:
+    def done(mod: IRModule) -> Any:
         try:
             return fold(mod)
         except Exception as err:  # whatever TVM raises while it builds or runs that part

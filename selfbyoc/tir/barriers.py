@@ -14,15 +14,16 @@ from typing import Any
 from ..tvm import is_reduction, tir, walk
 from ..tvm.gpu import barrier
 from ..tvm.rewrite import map_loops, sequence, with_body
+from ..tvm.types import PrimFunc, Stmt
 from .lanes import found_in
 
 
-def with_barriers(func: Any) -> Any:
+def with_barriers(func: PrimFunc) -> PrimFunc:
     """A scheduled function for a GPU, with a barrier before and after each nest that threads reduce
     in together, among those of one thread block.
     """
 
-    def change(loop: Any) -> Any:
+    def change(loop: Stmt) -> Stmt:
         if not _tag(loop).startswith("blockIdx"):
             return loop
         return with_body(loop, _separated(loop.body, is_again=False))
@@ -30,7 +31,7 @@ def with_barriers(func: Any) -> Any:
     return map_loops(func, change)
 
 
-def _separated(stmt: Any, is_again: bool) -> Any:
+def _separated(stmt: Stmt, is_again: bool) -> Stmt:
     """A statement outside of loops over threads: all threads come to it. `is_again`: in a loop."""
     if isinstance(stmt, tir.For) and not _tag(stmt):
         return with_body(stmt, _separated(stmt.body, is_again=True))
@@ -41,7 +42,9 @@ def _separated(stmt: Any, is_again: bool) -> Any:
     return sequence(_with_barriers_between(nests, together, is_again))
 
 
-def _with_barriers_between(nests: list[Any], together: list[bool], is_again: bool) -> Iterator[Any]:
+def _with_barriers_between(
+    nests: list[Stmt], together: list[bool], is_again: bool
+) -> Iterator[Any]:
     last = len(nests) - 1
     for n, nest in enumerate(nests):
         yield nest
@@ -50,7 +53,7 @@ def _with_barriers_between(nests: list[Any], together: list[bool], is_again: boo
             yield barrier()
 
 
-def _reduces_together(nest: Any) -> bool:
+def _reduces_together(nest: Stmt) -> bool:
     """Whether a nest has a block that reduces along threads."""
     threads, reduced = set(), set()
 
@@ -66,7 +69,7 @@ def _reduces_together(nest: Any) -> bool:
     return bool(threads & reduced)
 
 
-def _tag(loop: Any) -> str:
+def _tag(loop: Stmt) -> str:
     """The thread axis that a loop is bound to, or ''."""
     if not isinstance(loop, tir.For) or loop.thread_binding is None:
         return ""

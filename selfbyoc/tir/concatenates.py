@@ -12,6 +12,7 @@ from typing import Any
 
 from ..tvm import Analyzer, param_buffers, region_buffer, tir, tvm, walk
 from ..tvm.rewrite import block_with, with_nodes
+from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt, TirNode
 
 BLOCKS = ("SBlock", "Block")
 LOADS = ("BufferLoad", "TensorLoad")
@@ -22,27 +23,27 @@ class Concatenate:
     """A block that only copies: its output, and where along `axis` each input begins there."""
 
     name: str
-    output: Any
+    output: Buffer
     axis: int
     inputs: tuple[tuple[Any, int], ...]
 
-    def start(self, buffer: Any) -> int | None:
+    def start(self, buffer: Buffer) -> int | None:
         """Where an input begins; None for any other buffer."""
         return next((start for b, start in self.inputs if b.same_as(buffer)), None)
 
-    def moved(self, buffer: Any, indices: Sequence[Any]) -> list[Any]:
+    def moved(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
         """An input's indices as the output's."""
         start = self.start(buffer) or 0
         return [i + start if d == self.axis else i for d, i in enumerate(indices)]
 
 
-def is_concatenate(block: Any) -> bool:
+def is_concatenate(block: Stmt) -> bool:
     """Whether a block only copies from several buffers."""
     store = block.body
     return type(store).__name__ == "BufferStore" and len(branches(store.value)) > 1
 
 
-def without_concatenates(func: Any) -> Any:
+def without_concatenates(func: PrimFunc) -> PrimFunc:
     """The function with the inputs of its concatenates written straight into their outputs."""
     root = func.body.block
     params = param_buffers(func)
@@ -54,12 +55,12 @@ def without_concatenates(func: Any) -> Any:
     return func
 
 
-def _nests(root: Any) -> Sequence[Any]:
+def _nests(root: Stmt) -> Sequence[Stmt]:
     body = root.body
     return list(body.seq) if type(body).__name__ == "SeqStmt" else [body]
 
 
-def _concatenate(nest: Any, own: Sequence[Any]) -> Concatenate | None:
+def _concatenate(nest: Stmt, own: Sequence[Any]) -> Concatenate | None:
     """The concatenate that a loop nest is, if the function computes all of its inputs."""
     blocks: list[Any] = []
     walk(nest, blocks.append, *BLOCKS)
@@ -78,7 +79,7 @@ def _concatenate(nest: Any, own: Sequence[Any]) -> Concatenate | None:
     return _checked(str(blocks[0].name_hint), store.buffer, buffers, placed)
 
 
-def branches(value: Any, kinds: Collection[str] = LOADS) -> list[Any]:
+def branches(value: PrimExpr, kinds: Collection[str] = LOADS) -> list[PrimExpr]:
     """The loads that nested if_then_else choose from, or nodes of other kinds too; none if there is
     anything else.
     """
@@ -90,7 +91,7 @@ def branches(value: Any, kinds: Collection[str] = LOADS) -> list[Any]:
     return taken + other if taken and other else []
 
 
-def _start(store: Any, load: Any) -> tuple[int, int] | None:
+def _start(store: Stmt, load: PrimExpr) -> tuple[int, int] | None:
     """Axis and distance from what is read to where it is written; None unless it is one axis."""
     if len(store.indices) != len(load.indices):
         return None
@@ -103,7 +104,7 @@ def _start(store: Any, load: Any) -> tuple[int, int] | None:
 
 
 def _checked(
-    name: str, output: Any, buffers: Sequence[Any], placed: Sequence[Any]
+    name: str, output: Buffer, buffers: Sequence[Buffer], placed: Sequence[Any]
 ) -> Concatenate | None:
     """The concatenate, if its inputs lie one after the other and fill the output."""
     axes = {axis for axis, _ in placed if axis >= 0}
@@ -120,21 +121,21 @@ def _checked(
     return Concatenate(name, output, axis, tuple(inputs)) if whole else None
 
 
-def _rewritten(func: Any, root: Any, found: Concatenate) -> Any:
+def _rewritten(func: PrimFunc, root: Stmt, found: Concatenate) -> PrimFunc:
     """Every access to an input becomes one to its slice, and the copying nest goes."""
 
-    def load(node: Any) -> Any:
+    def load(node: PrimExpr) -> PrimExpr:
         if found.start(region_buffer(node)) is None:
             return node
         return tir.BufferLoad(found.output, found.moved(region_buffer(node), node.indices))
 
-    def store(node: Any) -> Any:
+    def store(node: Stmt) -> Stmt:
         if found.start(node.buffer) is None:
             return node
         indices = found.moved(node.buffer, node.indices)
         return tir.BufferStore(found.output, node.value, indices)
 
-    def block(node: Any) -> Any:
+    def block(node: Stmt) -> Stmt:
         body, buffers = node.body, list(node.alloc_buffers)
         if str(node.name_hint) == str(root.name_hint):
             kept = [n for n in _nests(node) if not _holds(n, found.name)]
@@ -146,7 +147,7 @@ def _rewritten(func: Any, root: Any, found: Concatenate) -> Any:
     return with_nodes(func, load, store, block)
 
 
-def _region(region: Any, found: Concatenate) -> Any:
+def _region(region: TirNode, found: Concatenate) -> TirNode:
     buffer = region_buffer(region)
     if found.start(buffer) is None:
         return region
@@ -156,7 +157,7 @@ def _region(region: Any, found: Concatenate) -> Any:
     return tir.BufferRegion(found.output, [from_min(m, r.extent) for m, r in ranges])
 
 
-def _holds(nest: Any, name: str) -> bool:
+def _holds(nest: Stmt, name: str) -> bool:
     found: list[Any] = []
     walk(nest, found.append, *BLOCKS)
     return name in [str(block.name_hint) for block in found]

@@ -15,13 +15,14 @@ from ..machine.features import products_of
 from ..tvm import tir
 from ..tvm.own_ops import DOTS, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
 from ..tvm.rewrite import map_calls, mapped
+from ..tvm.types import PrimExpr, PrimFunc, Target
 
 _PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",
 }  # fmt: skip
 
 
-def with_dot_products(func: Any, target: Any) -> Any:
+def with_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
     """A scheduled function with the target's instructions for its products of bytes."""
     for word, name in DOTS.items():
         if has_own(func, name):
@@ -29,20 +30,20 @@ def with_dot_products(func: Any, target: Any) -> Any:
     return func
 
 
-def _lowered(func: Any, name: str, accumulate: Callable[..., Any]) -> Any:
-    def added(node: Any) -> Any:
+def _lowered(func: PrimFunc, name: str, accumulate: Callable[..., Any]) -> PrimFunc:
+    def added(node: PrimExpr) -> PrimExpr:
         for product, sums in ((node.b, node.a), (node.a, node.b)):
             if is_own(product, name):
                 return accumulate(sums, *product.args)
         return node
 
-    def alone(call: Any) -> Any:
+    def alone(call: PrimExpr) -> PrimExpr:
         return accumulate(tir.const(0, "int32"), *call.args) if is_own(call, name) else call
 
     return map_calls(mapped(func, "Add", added), alone)
 
 
-def _by_vnni(most: int, sums: Any, a: Any, w: Any) -> Any:
+def _by_vnni(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     lanes = lanes_of(a)
     if lanes not in _PAIRS or lanes > most:
         return _written_out(4, sums, a, w)
@@ -50,7 +51,7 @@ def _by_vnni(most: int, sums: Any, a: Any, w: Any) -> Any:
     return llvm(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", f"int32x{lanes}", sums, *operands)
 
 
-def _by_neon(sums: Any, a: Any, w: Any) -> Any:
+def _by_neon(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """SDOT of a - 128, and 128 times the sum of w, which is an SDOT too."""
     if lanes_of(a) != 4:
         return _written_out(4, sums, a, w)
@@ -61,7 +62,7 @@ def _by_neon(sums: Any, a: Any, w: Any) -> Any:
     return sums
 
 
-def _by_pairs(most: int, sums: Any, a: Any, w: Any) -> Any:
+def _by_pairs(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """vpmaddwd: exact, where vpmaddubsw is not."""
     lanes = lanes_of(a)
     if lanes not in _PAIRS or lanes > most:
@@ -70,7 +71,7 @@ def _by_pairs(most: int, sums: Any, a: Any, w: Any) -> Any:
     return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", left, right)
 
 
-def _written_out(word: int, sums: Any, a: Any, w: Any) -> Any:
+def _written_out(word: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """The same in shifts and products of int32."""
     lanes, bits = lanes_of(a), 32 // word
     for i in range(word):
@@ -80,7 +81,7 @@ def _written_out(word: int, sums: Any, a: Any, w: Any) -> Any:
     return sums
 
 
-def _all(lanes: int, number: int) -> Any:
+def _all(lanes: int, number: int) -> PrimExpr:
     value = tir.const(number, "int32")
     return tir.Broadcast(value, lanes) if lanes > 1 else value
 

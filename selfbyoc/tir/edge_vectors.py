@@ -12,15 +12,16 @@ from typing import Any
 
 from ..tvm import dtype_of, region_buffer, tir
 from ..tvm.rewrite import with_nodes
+from ..tvm.types import PrimExpr, PrimFunc
 from .lanes import lanes_of
 
 
-def with_ends(func: Any) -> Any:
+def with_ends(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc whose loads are so."""
     return with_nodes(func, _branched, lambda store: store, lambda block: block)
 
 
-def _branched(load: Any) -> Any:
+def _branched(load: PrimExpr) -> PrimExpr:
     lanes = lanes_of(load.indices[0]) if len(load.indices) == 1 else 1
     found = _bounded(load.indices[0]) if lanes > 1 else None
     if found is None:
@@ -31,7 +32,7 @@ def _branched(load: Any) -> Any:
     return tir.if_then_else(first + (lanes - 1) <= last, whole, load)
 
 
-def _bounded(index: Any) -> tuple[Any, Any] | None:
+def _bounded(index: PrimExpr) -> tuple[Any, Any] | None:
     """The first element of neighbours, and the last one that there is; None for other indices."""
     kind = type(index).__name__
     if kind not in ("Min", "Add"):
@@ -47,6 +48,6 @@ def _bounded(index: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def _is_run(vector: Any) -> bool:
+def _is_run(vector: PrimExpr) -> bool:
     is_ramp = isinstance(vector, tir.Ramp) and isinstance(vector.stride, (int, tir.IntImm))
     return is_ramp and int(vector.stride) == 1

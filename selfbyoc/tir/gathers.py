@@ -14,13 +14,14 @@ from typing import Any
 from ..machine import machine, machine_at_hand
 from ..tvm import Analyzer, dtype_of, region_buffer, tir
 from ..tvm.rewrite import with_nodes
+from ..tvm.types import Buffer, PrimExpr, PrimFunc
 from .lanes import lane, lanes_of
 
 LEAST = 4  # lanes of what is looked at
 MOST = 4  # elements that are loaded for each that is asked for
 
 
-def with_gathers(func: Any) -> Any:
+def with_gathers(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc with such loads as shuffles."""
     target = func.attrs.get("target") if func.attrs else None
     lanes = (machine_at_hand() if target is None else machine(target)).lanes("float32")
@@ -29,7 +30,7 @@ def with_gathers(func: Any) -> Any:
     )
 
 
-def _shuffled(load: Any, lanes: int) -> Any:
+def _shuffled(load: PrimExpr, lanes: int) -> PrimExpr:
     index = load.indices[0]
     count = lanes_of(index) if len(load.indices) == 1 else 1
     if count < LEAST or isinstance(index, (tir.Ramp, tir.Broadcast)):
@@ -54,7 +55,7 @@ def _cut(apart: list[int], lanes: int) -> list[list[int]]:
     return [apart[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
 
 
-def _places(index: Any, count: int) -> tuple[Any, list[int]]:
+def _places(index: PrimExpr, count: int) -> tuple[Any, list[int]]:
     """The first lane's index, and how far each lies from it; none if that is not known."""
     each = [lane(index, n) for n in range(count)]
     if any(e is None for e in each):
@@ -66,7 +67,7 @@ def _places(index: Any, count: int) -> tuple[Any, list[int]]:
     return ana.simplify(each[0]), [int(e) for e in apart]
 
 
-def _part(buffer: Any, first: Any, apart: Sequence[int]) -> Any:
+def _part(buffer: Buffer, first: PrimExpr, apart: Sequence[int]) -> PrimExpr:
     """Neighbours that hold all of the elements, and these in their order."""
     least, extent = min(apart), max(apart) - min(apart) + 1
     order = [tir.const(n - least, "int32") for n in apart]

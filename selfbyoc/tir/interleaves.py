@@ -13,17 +13,18 @@ from typing import Any
 
 from ..tvm import Analyzer, dtype_of, region_buffer, tir, walk
 from ..tvm.rewrite import map_sequences, sequence
+from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
 from ..tvm.vectors import with_vectors
 
 MOST = 4  # vectors in one shuffle; of more LLVM makes long chains
 
 
-def with_interleaves(func: Any) -> Any:
+def with_interleaves(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc with such stores as whole vectors."""
     return map_sequences(func, _shuffled)
 
 
-def _shuffled(node: Any) -> Any:
+def _shuffled(node: Stmt) -> Stmt:
     stmts, done, at = list(node.seq), [], 0
     while at < len(stmts):
         group = _group(stmts[at:])
@@ -32,7 +33,7 @@ def _shuffled(node: Any) -> Any:
     return node if len(done) == len(stmts) else sequence(done)
 
 
-def _group(stmts: list[Any]) -> list[Any]:
+def _group(stmts: list[Stmt]) -> list[Any]:
     """The stores that fill each other's gaps, from the first of these statements on."""
     ramp = _strided(stmts[0])
     stride = 0 if ramp is None else int(ramp.stride)
@@ -51,7 +52,7 @@ def _group(stmts: list[Any]) -> list[Any]:
     return found
 
 
-def _strided(stmt: Any) -> Any:
+def _strided(stmt: Stmt) -> PrimExpr:
     """The index of a store of a vector whose lanes lie apart."""
     if type(stmt).__name__ != "BufferStore" or len(stmt.indices) != 1:
         return None
@@ -60,22 +61,22 @@ def _strided(stmt: Any) -> Any:
     return index if is_ramp and isinstance(index.lanes, (int, tir.IntImm)) else None
 
 
-def _is_apart(later: Any, first: Any, by: int) -> bool:
+def _is_apart(later: PrimExpr, first: PrimExpr, by: int) -> bool:
     difference = Analyzer().simplify(later - first)
     return isinstance(difference, tir.IntImm) and int(difference) == by
 
 
-def _reads(value: Any, buffer: Any) -> bool:
+def _reads(value: PrimExpr, buffer: Buffer) -> bool:
     found: list[bool] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: PrimExpr) -> None:
         found.append(bool(region_buffer(node).same_as(buffer)))
 
     walk(value, visit, "BufferLoad", "TensorLoad")
     return any(found)
 
 
-def _whole(group: list[Any]) -> Any:
+def _whole(group: list[Stmt]) -> Stmt:
     """The same elements as stores of neighbours."""
     ramp = _strided(group[0])
     lanes, phases = int(ramp.lanes), len(group)

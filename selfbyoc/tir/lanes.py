@@ -7,17 +7,18 @@ from typing import Any
 
 from ..tvm import Analyzer, dtype_of, tir, walk
 from ..tvm.rewrite import OPERATORS, substitute
+from ..tvm.types import PrimExpr
 
 MOST_PADDING = 64  # turns before the first one for which a condition holds
 _MONOTONE = ("LT", "LE", "GT", "GE", "EQ")  # of terms that are linear in a variable: an interval
 
 
-def lanes_of(expr: Any) -> int:
+def lanes_of(expr: PrimExpr) -> int:
     """Elements of a vector; 1 of a scalar."""
     return int(str(dtype_of(expr)).partition("x")[2] or 1)
 
 
-def lane(expr: Any, i: int) -> Any:
+def lane(expr: PrimExpr, i: int) -> PrimExpr:
     """One lane of a vector of indices; None if it cannot be told."""
     kind = type(expr).__name__
     if kind == "Ramp":
@@ -30,7 +31,7 @@ def lane(expr: Any, i: int) -> Any:
     return None if a is None or b is None else OPERATORS[kind](a, b)
 
 
-def conjuncts(condition: Any) -> list[Any]:
+def conjuncts(condition: PrimExpr) -> list[PrimExpr]:
     """What must all hold for a condition to hold."""
     kind = type(condition).__name__
     if kind == "And":
@@ -38,7 +39,7 @@ def conjuncts(condition: Any) -> list[Any]:
     return [condition]
 
 
-def is_interval(condition: Any, turn: Any) -> bool:
+def is_interval(condition: PrimExpr, turn: PrimExpr) -> bool:
     """Whether it holds from one turn of the loop to another one and nowhere else."""
     if type(condition).__name__ not in _MONOTONE:
         return False
@@ -48,7 +49,9 @@ def is_interval(condition: Any, turn: Any) -> bool:
     return getattr(bend, "value", None) == 0
 
 
-def turns_where(conditions: Sequence[Any], turn: Any, turns: int) -> tuple[int, int] | None:
+def turns_where(
+    conditions: Sequence[PrimExpr], turn: PrimExpr, turns: int
+) -> tuple[int, int] | None:
     """The turns for which all conditions hold that depend on the turn alone, intervals all."""
     alone = [c for c in conditions if is_of_turn_alone(c, turn)]
     ana = Analyzer()
@@ -64,11 +67,11 @@ def turns_where(conditions: Sequence[Any], turn: Any, turns: int) -> tuple[int, 
     return first, last + 1
 
 
-def _is_true(ana: Any, condition: Any) -> bool:
+def _is_true(ana: Analyzer, condition: PrimExpr) -> bool:
     return bool(getattr(ana.simplify(condition), "value", 0))
 
 
-def is_of_turn_alone(condition: Any, turn: Any) -> bool:
+def is_of_turn_alone(condition: PrimExpr, turn: PrimExpr) -> bool:
     """Whether it depends on the loop's variable and on nothing else."""
     names = found_in(
         condition, lambda node: type(node).__name__ in ("Var", "BufferLoad", "TensorLoad")
@@ -76,7 +79,7 @@ def is_of_turn_alone(condition: Any, turn: Any) -> bool:
     return all(node.same_as(turn) for node in names)
 
 
-def found_in(expr: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+def found_in(expr: PrimExpr, wanted: Callable[[Any], bool]) -> list[PrimExpr]:
     """The nodes of an expression that are wanted."""
     found: list[Any] = []
 

@@ -10,16 +10,17 @@ from typing import Any
 from ..tvm import tir, walk
 from ..tvm.own_ops import WITHIN, has_own, is_own
 from ..tvm.rewrite import map_calls
+from ..tvm.types import PrimExpr, PrimFunc
 
 
-def with_levels(func: Any) -> Any:
+def with_levels(func: PrimFunc) -> PrimFunc:
     """A scheduled function of a CPU without such limits."""
     if not has_own(func, WITHIN):
         return func
     named: dict[Any, Any] = {}
     walk(func.body, lambda let: named.__setitem__(let.var, let.value), "Let")
 
-    def change(call: Any) -> Any:
+    def change(call: PrimExpr) -> PrimExpr:
         if not is_own(call, WITHIN):
             return call
         x, low, high = call.args
@@ -29,7 +30,7 @@ def with_levels(func: Any) -> Any:
     return map_calls(func, change)
 
 
-def _is_not_below_zero(x: Any, named: dict[Any, Any]) -> bool:
+def _is_not_below_zero(x: PrimExpr, named: dict[PrimExpr, PrimExpr]) -> bool:
     """Whether it says so itself; a NaN may be one."""
     if isinstance(x, tir.Var):
         return x in named and _is_not_below_zero(named[x], named)

@@ -17,6 +17,7 @@ from ..tvm.gpu import with_exact_doubles
 from ..tvm.rewrite import each_var_once, with_broadcasts
 from ..tvm.selects import without_decided, without_truncation
 from ..tvm.starts import with_true_starts
+from ..tvm.types import Module, PrimFunc, Target
 from .allocations import bounded, with_constant_allocations
 from .barriers import with_barriers
 from .concatenates import without_concatenates
@@ -36,7 +37,7 @@ from .whole_tiles import with_whole_tiles
 from .whole_vectors import with_whole_vectors
 
 
-def finished(func: Any, target: Any) -> Any:
+def finished(func: PrimFunc, target: Target) -> PrimFunc:
     """A scheduled PrimFunc with what TensorIR has no step for."""
     # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
     func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
@@ -52,7 +53,7 @@ def finished(func: Any, target: Any) -> Any:
     return any_alignment(func)
 
 
-def at_last(func: Any) -> Any:
+def at_last(func: PrimFunc) -> PrimFunc:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
     func = with_whole_tiles(with_constant_allocations(without_decided(func)))
     func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
@@ -63,10 +64,10 @@ def at_last(func: Any) -> Any:
 def machine_code(
     func: Any | Mapping[str, Any],
     symbol: str,
-    target: Any,
+    target: Target,
     last: Callable[[Any], Any] = at_last,
-    config: Mapping[str, Any] | None = None,
-) -> Any:
+    config: Mapping[str, bool] | None = None,
+) -> Module:
     """The runtime module of a finished function, or of several by symbol, whatever TVM raises.
     `last` and `config` (instead of the usual ones) differ where somebody looks at what is lowered
     (analysis/bounds).

@@ -22,6 +22,7 @@ from typing import Any
 
 from ..tvm import Analyzer, dtype_of, param_buffers, region_buffer, tir, tvm, walk
 from ..tvm.rewrite import map_loops, prefetch_op, substitute, with_body
+from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
 
 # Annotations of loops: its runs read a piece of a weight each, and: its runs ask (JSON of the
 # weight's name, and of how far the next piece is away by index, or null).
@@ -34,7 +35,7 @@ MOST_ROWS = 8  # of a piece, whose lines are written out one by one
 class _Box:
     """What one run of a loop reads of a buffer: first indices, and extents."""
 
-    first: list[Any]
+    first: list[PrimExpr]
     extents: list[int]
 
     def runs(self, shape: Sequence[int]) -> tuple[int, int]:
@@ -45,7 +46,7 @@ class _Box:
         return 0, math.prod(self.extents)
 
 
-def with_prefetch(func: Any) -> Any:
+def with_prefetch(func: PrimFunc) -> PrimFunc:
     """A scheduled PrimFunc whose annotated loops prefetch."""
     params = {str(b.name): b for b in param_buffers(func) if hasattr(b, "shape")}
     asked: dict[Any, list[Any]] = {}
@@ -56,14 +57,14 @@ def with_prefetch(func: Any) -> Any:
     if not any(asked.values()):
         return func
 
-    def prefetching(loop: Any) -> Any:
+    def prefetching(loop: Stmt) -> Stmt:
         lines = asked.get(loop.loop_var)
         return with_body(loop, tir.SeqStmt([*lines, loop.body])) if lines else loop
 
     return map_loops(func, prefetching)
 
 
-def loop_nests(stmt: Any, around: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def loop_nests(stmt: Stmt, around: tuple[Stmt, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every loop, after those around it."""
     if type(stmt).__name__ == "For":
         around = (*around, stmt)
@@ -72,7 +73,7 @@ def loop_nests(stmt: Any, around: tuple[Any, ...] = ()) -> Iterator[tuple[Any, .
         yield from loop_nests(child, around)
 
 
-def _inner(stmt: Any) -> list[Any]:
+def _inner(stmt: Stmt) -> list[Stmt]:
     """The statements in a statement. To ask TVM 0.17 for what a node has not takes it 50 us."""
     kind = type(stmt).__name__
     if kind in ("BufferStore", "Evaluate"):
@@ -86,7 +87,7 @@ def _inner(stmt: Any) -> list[Any]:
     return [stmt.body] if hasattr(stmt, "body") else []
 
 
-def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
+def _lines(nest: Sequence[Stmt], buffer: Buffer, to: list[int] | None) -> list[Stmt]:
     """What a run of the last loop prefetches: its share of the piece after the one at hand."""
     pieces = [i for i, loop in enumerate(nest) if (loop.annotations or {}).get(PIECE)]
     at = pieces[-1] if pieces else 0
@@ -106,7 +107,7 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
     else:
         first = [i + n for i, n in zip(box.first, to, strict=True)]
 
-    def prefetched(place: Sequence[Any]) -> Any:
+    def prefetched(place: Sequence[PrimExpr]) -> Stmt:
         *row, line = place
         index = [f + o for f, o in zip(first, [*row, *[0] * (len(first) - dim)], strict=True)]
         # An index past the end of a row is the one so many elements further on.
@@ -125,8 +126,12 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
 
 
 def _shared_by_some(
-    rows: Sequence[int], lines: int, runs: Any, number: Any, prefetched: Callable[..., Any]
-) -> Any:
+    rows: Sequence[int],
+    lines: int,
+    runs: PrimExpr,
+    number: PrimExpr,
+    prefetched: Callable[..., Any],
+) -> Stmt:
     """The same of a symbolic number of runs: how many lines of every row a run does is known when
     it runs. No line's place is divided: 16 rows by 384x384 take 21 us with that, 18 without.
     """
@@ -134,7 +139,7 @@ def _shared_by_some(
     total = lines if are_few else lines * math.prod(rows)
     every = list(itertools.product(*map(range, rows))) if are_few else []
 
-    def ask(place: Any) -> Any:
+    def ask(place: PrimExpr) -> Stmt:
         places = [(*row, place) for row in every] if are_few else [_place(place, rows, lines)]
         found = [prefetched(at) for at in places]
         return tir.SeqStmt(found) if len(found) > 1 else found[0]
@@ -148,7 +153,7 @@ def _shared_by_some(
     return tir.IfThenElse(runs >= total, one, several)
 
 
-def _place(number: Any, rows: Sequence[int], lines: int) -> tuple[Any, ...]:
+def _place(number: PrimExpr, rows: Sequence[int], lines: int) -> tuple[PrimExpr, ...]:
     """The indices of a row and the line in it, of the line of this number."""
     place = []
     for extent in (lines, *reversed(rows)):
@@ -158,7 +163,7 @@ def _place(number: Any, rows: Sequence[int], lines: int) -> tuple[Any, ...]:
 
 
 def _shared(
-    rows: Sequence[int], lines: int, runs: int, number: Any
+    rows: Sequence[int], lines: int, runs: int, number: PrimExpr
 ) -> tuple[int, int, list[tuple[Any, ...]]]:
     """Lines that the runs of a loop prefetch between them, how many each, and which the one of this
     number does: indices of a row, and the line in it.
@@ -174,11 +179,11 @@ def _shared(
     return total, share, [_place(number * share + i, rows, lines) for i in range(share)]
 
 
-def _bits(buffer: Any) -> int:
+def _bits(buffer: Buffer) -> int:
     return int("".join(c for c in str(buffer.dtype) if c.isdigit()) or 32)
 
 
-def _box(loop: Any, at: Any, buffer: Any) -> _Box | None:
+def _box(loop: Stmt, at: Stmt, buffer: Buffer) -> _Box | None:
     """What one run of a loop reads of a buffer in a loop inside of it; None if it is no box of
     constant size.
     """
@@ -186,7 +191,7 @@ def _box(loop: Any, at: Any, buffer: Any) -> _Box | None:
     most: dict[Any, Any] = {}
     found: list[list[Any]] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: PrimExpr) -> None:
         kind = type(node).__name__
         if kind == "For":
             dtype = dtype_of(node.loop_var)
@@ -197,7 +202,7 @@ def _box(loop: Any, at: Any, buffer: Any) -> _Box | None:
             for var, value in values:
                 least[var] = most[var] = value
 
-    def visit_load(node: Any) -> None:
+    def visit_load(node: PrimExpr) -> None:
         if region_buffer(node).same_as(buffer):
             found.append(list(node.indices))
 
@@ -215,7 +220,7 @@ def _box(loop: Any, at: Any, buffer: Any) -> _Box | None:
     return _Box(first, [int(a) + 1 for a in away])
 
 
-def _behind(index: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
+def _behind(index: Sequence[PrimExpr], loops: Sequence[Stmt]) -> list[PrimExpr]:
     """An index in the next iteration of some loops: of the last one, or of the one around it."""
     new, carry = {}, 1
     for loop in loops[:0:-1]:
@@ -227,7 +232,7 @@ def _behind(index: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
     return [ana.simplify(substitute(i, new)) for i in index]
 
 
-def _analyzer(loops: Sequence[Any]) -> Any:
+def _analyzer(loops: Sequence[Stmt]) -> Analyzer:
     ana = Analyzer()
     for loop in loops:
         ana.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..tvm import dtype_of, param_buffers, region_buffer, tir, walk
 from ..tvm.rewrite import map_loops, prefetch_op, substitute, variables_in, with_body
+from ..tvm.types import Buffer, PrimFunc, Stmt, TirNode
 from .prefetch import LINE
 
 EARLY = "tefuse.prefetch.early"  # an annotation of a loop, with the names of parameters
@@ -20,11 +21,11 @@ VECTORIZED = 2  # tir.ForKind
 ACCESSES = ("BufferLoad", "TensorLoad", "BufferStore")
 
 
-def with_early(func: Any) -> Any:
+def with_early(func: PrimFunc) -> PrimFunc:
     """A scheduled PrimFunc whose annotated loops begin by asking for what their end reads."""
     params = {str(b.name): b for b in param_buffers(func) if hasattr(b, "shape")}
 
-    def early(loop: Any) -> Any:
+    def early(loop: Stmt) -> Stmt:
         names = str((loop.annotations or {}).get(EARLY, "")).split()
         lines = [line for name in names if name in params for line in _lines(loop, params[name])]
         return with_body(loop, tir.SeqStmt([*lines, loop.body])) if lines else loop
@@ -32,7 +33,7 @@ def with_early(func: Any) -> Any:
     return map_loops(func, early)
 
 
-def _lines(loop: Any, buffer: Any) -> list[Any]:
+def _lines(loop: Stmt, buffer: Buffer) -> list[Stmt]:
     """A prefetch of each line that a run of a loop reads or writes of a buffer."""
     index, inner = _read(loop, buffer)
     used = [one for one in inner if any(one.loop_var in variables_in(i) for i in index)]
@@ -50,13 +51,13 @@ def _lines(loop: Any, buffer: Any) -> list[Any]:
     return lines
 
 
-def _read(loop: Any, buffer: Any) -> tuple[list[Any], list[Any]]:
+def _read(loop: Stmt, buffer: Buffer) -> tuple[list[Any], list[Any]]:
     """The indices of the first access of a buffer inside a loop, and the loops in there."""
     values: dict[Any, Any] = {}
     inner: list[Any] = []
     found: list[list[Any]] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         kind = type(node).__name__
         if kind == "For":
             inner.append(node)
@@ -71,11 +72,11 @@ def _read(loop: Any, buffer: Any) -> tuple[list[Any], list[Any]]:
     return index, inner
 
 
-def _buffer(node: Any) -> Any:
+def _buffer(node: TirNode) -> Buffer:
     return node.buffer if type(node).__name__ == "BufferStore" else region_buffer(node)
 
 
-def _starts(loop: Any, buffer: Any) -> list[int]:
+def _starts(loop: Stmt, buffer: Buffer) -> list[int]:
     """The iterations of a loop that may begin a line: all, or of a vector one each line and the
     last, which may lie in another one.
     """

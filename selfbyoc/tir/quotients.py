@@ -17,12 +17,13 @@ from ..machine.features import architecture, features_of
 from ..tvm import dtype_of, tir
 from ..tvm.own_ops import QUOTIENT, as_bits, has_own, is_own, lanes_of, llvm, own_op
 from ..tvm.rewrite import map_calls
+from ..tvm.types import PrimExpr, PrimFunc, Target
 
 EXPONENT, ONE, BIAS = 0x7F800000, 1 << 23, 127 << 23  # of the bits of a float32
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def _mended(x: Any, divisor: Any) -> Any:
+def _mended(x: PrimExpr, divisor: PrimExpr) -> PrimExpr:
     """The quotient by four products, in vectors; of divisors that differ by element as it is."""
     one = divisor.value if isinstance(divisor, tir.Broadcast) else divisor
     lanes = lanes_of(x)
@@ -30,7 +31,9 @@ def _mended(x: Any, divisor: Any) -> Any:
         return tir.div(x, divisor)
     dtype = str(dtype_of(x))
 
-    def products(power: Any, near: Any, reciprocal: Any, moved: Any, first: Any) -> Any:
+    def products(
+        power: PrimExpr, near: PrimExpr, reciprocal: PrimExpr, moved: PrimExpr, first: PrimExpr
+    ) -> PrimExpr:
         minus = _all(lanes, near * tir.const(-1.0, "float32"))
         rest = llvm("llvm.fma", dtype, first, minus, moved)
         return llvm("llvm.fma", dtype, rest, _all(lanes, reciprocal), first)
@@ -45,7 +48,7 @@ def _mended(x: Any, divisor: Any) -> Any:
     )
 
 
-def _bound(result: Callable[..., Any], *steps: tuple[str, str, Callable[..., Any]]) -> Any:
+def _bound(result: Callable[..., Any], *steps: tuple[str, str, Callable[..., Any]]) -> PrimExpr:
     """An expression of values that are computed once each, of those before them."""
     names = [tir.Var(name, dtype) for name, dtype, _ in steps]
     values = [make(*names[:n]) for n, (_, _, make) in enumerate(steps)]
@@ -55,26 +58,26 @@ def _bound(result: Callable[..., Any], *steps: tuple[str, str, Callable[..., Any
     return found
 
 
-def _power(number: Any) -> Any:
+def _power(number: PrimExpr) -> PrimExpr:
     """The power of two that brings a number between 1 and 4; the smallest numbers near it."""
     exponent = as_bits("int32", number) & tir.const(EXPONENT, "int32")
     return as_bits("float32", tir.Max(tir.const(2 * BIAS, "int32") - exponent, ONE))
 
 
-def _limited(number: Any) -> Any:
+def _limited(number: PrimExpr) -> PrimExpr:
     """Infinities as the largest floats, whose quotients are no levels either; NaN stays NaN."""
     most = tir.const(LARGEST, "float32")
     return tir.Max(most * tir.const(-1.0, "float32"), tir.Min(most, number))
 
 
-def _all(lanes: int, number: Any) -> Any:
+def _all(lanes: int, number: PrimExpr) -> PrimExpr:
     return tir.Broadcast(number, lanes) if lanes > 1 else number
 
 
 _by_reciprocal = own_op(f"{QUOTIENT}.reciprocal", _mended, "float32")
 
 
-def with_quotients(func: Any, target: Any) -> Any:
+def with_quotients(func: PrimFunc, target: Target) -> PrimFunc:
     """A scheduled function whose quotients are products, where the CPU fuses them."""
     fuses = architecture(target) != "x86_64" or "fma" in features_of(target)
     if not fuses or not has_own(func, QUOTIENT):

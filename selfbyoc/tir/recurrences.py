@@ -22,9 +22,9 @@ from itertools import takewhile
 from typing import Any
 
 from ..errors import ScheduleError
-from ..language.types import PrimFunc
 from ..tvm import region_buffer, tir, tvm
 from ..tvm.rewrite import block_with, with_nodes
+from ..tvm.types import PrimExpr, PrimFunc, Stmt, Tensor
 from .te_blocks import te_order
 
 CARRIED = "tefuse.carried"  # on a block: its first axis is the step, its values those at first
@@ -35,9 +35,9 @@ OF = "tefuse.carried_of"  # the block whose steps it carries on
 class _Placed:
     """A block, what its axes are bound to, and the loops around it from the outside in."""
 
-    block: Any
+    block: Stmt
     values: Sequence[Any]
-    loops: tuple[Any, ...]
+    loops: tuple[Stmt, ...]
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ def with_carried(func: PrimFunc) -> PrimFunc:
     states = {before.name: _state(before, of) for before in marked}
     kept = {state.name for state in states.values()}
 
-    def changed(block: Any) -> Any:
+    def changed(block: Stmt) -> Stmt:
         state = states.get(str(block.name_hint))
         if state is not None:
             return _carrying(block, state.block)
@@ -66,7 +66,7 @@ def with_carried(func: PrimFunc) -> PrimFunc:
     return with_nodes(func, lambda load: load, lambda store: store, changed)
 
 
-def _placed(stmt: Any, loops: tuple[Any, ...]) -> Iterator[_Placed]:
+def _placed(stmt: Stmt, loops: tuple[Stmt, ...]) -> Iterator[_Placed]:
     if isinstance(stmt, tir.For):
         yield from _placed(stmt.body, (*loops, stmt))
     elif isinstance(stmt, tir.SeqStmt):
@@ -99,11 +99,11 @@ def _state(before: _Placed, of: Mapping[str, _Placed]) -> _Placed:
     return state
 
 
-def _is(value: Any, loop: Any) -> bool:
+def _is(value: PrimExpr, loop: Stmt) -> bool:
     return bool(value.same_as(loop.loop_var))
 
 
-def _carrying(before: Any, state: Any) -> Any:
+def _carrying(before: Stmt, state: Stmt) -> Stmt:
     """The block with the state of the step before in its first values' place."""
     store, (step, *others) = before.body, (axis.var for axis in before.iter_vars)
     states = region_buffer(state.writes[0])
@@ -115,7 +115,7 @@ def _carrying(before: Any, state: Any) -> Any:
     return _in_order(block_with(before, reads, before.writes, body, before.alloc_buffers))
 
 
-def _in_order(block: Any) -> Any:
+def _in_order(block: Stmt) -> Stmt:
     """A block whose first axis is no parallel one: TVM would keep the states of one step only, in a
     buffer inside of the loop.
     """
@@ -126,7 +126,7 @@ def _in_order(block: Any) -> Any:
     )
 
 
-def states_beside(outputs: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+def states_beside(outputs: Sequence[Tensor], results: Sequence[Any]) -> list[Any]:
     """Of the results that nobody reads those that a later step does: TE leaves out what no output
     needs.
     """

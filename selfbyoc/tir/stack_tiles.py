@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..tvm.rewrite import ON_STACK, with_annotation
+from ..tvm.types import PrimFunc
 
 MOST_BYTES = 1 << 14  # a tile and what is around it; a thread's stack has 8 MB
 
 
-def with_tiles_on_stack(func: Any) -> Any:
+def with_tiles_on_stack(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc whose small `local` buffers are arrays on the stack."""
     return with_annotation(func, ON_STACK, _is_tile)
 

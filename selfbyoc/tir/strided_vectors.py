@@ -28,6 +28,7 @@ from ..tvm.rewrite import (
     substitute,
     with_range,
 )
+from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
 from ..tvm.vectors import with_vectors
 from .lanes import conjuncts, found_in, is_interval, is_of_turn_alone, lane, lanes_of, turns_where
 from .vector_transpose import transposed
@@ -35,7 +36,7 @@ from .vector_transpose import transposed
 SQUARES = (4, 8, 16)
 
 
-def with_transposes(func: Any) -> Any:
+def with_transposes(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc of vectors, whose loops of strided loads transpose squares."""
     return map_loops(func, lambda loop: _transposing(loop) or loop)
 
@@ -46,13 +47,13 @@ class _Store:
     the conditions.
     """
 
-    stmt: Any
-    value: Any
-    strided: list[Any]
-    conditions: list[Any]
+    stmt: Stmt
+    value: PrimExpr
+    strided: list[PrimExpr]
+    conditions: list[PrimExpr]
 
 
-def _transposing(loop: Any) -> Any:
+def _transposing(loop: Stmt) -> Any:
     """The loop in squares, or None where it is none of these."""
     extents = [getattr(e, "value", None) for e in (loop.min, loop.extent)]
     if extents[0] != 0 or extents[1] is None or int(loop.kind) != 0 or loop.annotations:
@@ -68,7 +69,7 @@ def _transposing(loop: Any) -> Any:
     return _in_squares(loop, stores, lanes, *bounds)
 
 
-def _stores(loop: Any) -> list[_Store]:
+def _stores(loop: Stmt) -> list[_Store]:
     """The stores of a body that is nothing else and can be computed by squares; else none."""
     body = loop.body
     found = list(body.seq) if type(body).__name__ == "SeqStmt" else [body]
@@ -88,7 +89,7 @@ def _stores(loop: Any) -> list[_Store]:
     return whole if all(_are_apart(*pair, loop.loop_var) for pair in pairs) else []
 
 
-def _are_apart(one: _Store, other: _Store, turn: Any) -> bool:
+def _are_apart(one: _Store, other: _Store, turn: PrimExpr) -> bool:
     """Whether two stores never write the same element in two turns of a square: one of them does
     all its turns first.
     """
@@ -107,13 +108,13 @@ def _are_apart(one: _Store, other: _Store, turn: Any) -> bool:
     return not any(-width_of_other < at < width for at in moved)
 
 
-def _place(stmt: Any) -> tuple[Any, int]:
+def _place(stmt: Stmt) -> tuple[Any, int]:
     """The first element that a store writes, and how many lie side by side from there."""
     (index,) = stmt.indices
     return lane(index, 0) if lanes_of(index) > 1 else index, lanes_of(index)
 
 
-def _store(stmt: Any, turn: Any) -> _Store | None:
+def _store(stmt: Stmt, turn: PrimExpr) -> _Store | None:
     """A store whose strided loads all move on by one element a turn."""
     # What stands for a condition that fails may lie outside of its buffer where it holds.
     value = map_loads_and_calls(stmt.value, lambda n: n.args[1] if is_conditional(n) else n)
@@ -130,16 +131,16 @@ def _store(stmt: Any, turn: Any) -> _Store | None:
     return _Store(stmt, value, strided, conditions)
 
 
-def _loads(expr: Any) -> list[Any]:
+def _loads(expr: PrimExpr) -> list[PrimExpr]:
     return found_in(expr, lambda node: type(node).__name__ in ("BufferLoad", "TensorLoad"))
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    data, of_other = (getattr(buffer, "data", buffer) for buffer in (one, other))
-    return bool(one.same_as(other) or data.same_as(of_other))
+def _is_same(one: Buffer, other: Buffer) -> bool:
+    mine: Buffer = getattr(one, "data", one)
+    return bool(one.same_as(other) or mine.same_as(getattr(other, "data", other)))
 
 
-def _is_strided(load: Any) -> bool:
+def _is_strided(load: PrimExpr) -> bool:
     """Whether a vector's elements do not lie side by side."""
     index = load.indices[0]
     if lanes_of(index) == 1 or type(index).__name__ == "Broadcast":
@@ -147,7 +148,7 @@ def _is_strided(load: Any) -> bool:
     return not (type(index).__name__ == "Ramp" and getattr(index.stride, "value", 0) == 1)
 
 
-def _moves_on(load: Any, turn: Any) -> bool:
+def _moves_on(load: PrimExpr, turn: PrimExpr) -> bool:
     """Whether each element's neighbour is the next turn's, in vectors that make up squares."""
     if len(load.indices) != 1 or lanes_of(load) not in SQUARES:
         return False
@@ -161,7 +162,7 @@ def _moves_on(load: Any, turn: Any) -> bool:
     return all(getattr(step, "value", None) == 1 for step in steps)
 
 
-def _in_squares(loop: Any, stores: list[_Store], lanes: int, first: int, end: int) -> Any:
+def _in_squares(loop: Stmt, stores: list[_Store], lanes: int, first: int, end: int) -> Stmt:
     """Turns before, squares, and turns after. The last square starts earlier, and computes some
     turns again, rather than leave any.
     """
@@ -186,17 +187,17 @@ def _in_squares(loop: Any, stores: list[_Store], lanes: int, first: int, end: in
     return sequence(parts)
 
 
-def _turns(loop: Any, first: int, end: int) -> Any:
+def _turns(loop: Stmt, first: int, end: int) -> Stmt:
     """Some turns as they were."""
     turn = tir.Var(f"{loop.loop_var.name}_turn", dtype_of(loop.loop_var))
     return with_range(loop, turn, end - first, substitute(loop.body, {loop.loop_var: turn + first}))
 
 
-def _square(store: _Store, lanes: int, turn: Any, at: Any) -> Any:
+def _square(store: _Store, lanes: int, turn: PrimExpr, at: PrimExpr) -> Stmt:
     """As many turns of a store as it has lanes, from `at` on."""
     bound: list[tuple[Any, Any]] = []
 
-    def named(value: Any) -> Any:
+    def named(value: PrimExpr) -> PrimExpr:
         var = tir.Var(f"row_{len(bound)}", dtype_of(value))
         bound.append((var, value))
         return var
@@ -205,7 +206,7 @@ def _square(store: _Store, lanes: int, turn: Any, at: Any) -> Any:
     stores = []
     for i in range(lanes):
 
-        def change(node: Any, i: int = i) -> Any:
+        def change(node: PrimExpr, i: int = i) -> PrimExpr:
             place = next((k for k, load in enumerate(store.strided) if load.same_as(node)), None)
             return node if place is None else columns[place][i]
 
@@ -215,13 +216,15 @@ def _square(store: _Store, lanes: int, turn: Any, at: Any) -> Any:
     return with_vectors(bound, sequence(stores))
 
 
-def _columns(load: Any, lanes: int, turn: Any, at: Any, named: Callable[[Any], Any]) -> list[Any]:
+def _columns(
+    load: PrimExpr, lanes: int, turn: PrimExpr, at: PrimExpr, named: Callable[[Any], Any]
+) -> list[PrimExpr]:
     """What the load reads in each turn of a square."""
     starts = [substitute(lane(load.indices[0], i), {turn: at}) for i in range(lanes)]
     buffer = region_buffer(load)
     rows = [named(tir.BufferLoad(buffer, [tir.Ramp(start, 1, lanes)])) for start in starts]
 
-    def shuffle(one: Any, other: Any, places: Sequence[int]) -> Any:
+    def shuffle(one: PrimExpr, other: PrimExpr, places: Sequence[int]) -> PrimExpr:
         return named(tir.Shuffle([one, other], [tir.const(i, "int32") for i in places]))
 
     return transposed(rows, shuffle)

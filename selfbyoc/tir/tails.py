@@ -17,18 +17,19 @@ from ..tvm import Analyzer, dtype_of, structural_equal, tir, walk
 from ..tvm.predicates import with_predicates
 from ..tvm.rewrite import map_loops, sequence, substitute, variables_in, with_body
 from ..tvm.symbolic import each_defined_once, map_products
+from ..tvm.types import PrimExpr, PrimFunc, Stmt
 from .lanes import conjuncts
 
 NARROW = (4, 1)  # lanes of what is left
 HINT = "pragma_loop_partition_hint"
 
 
-def with_tails(func: Any) -> Any:
+def with_tails(func: PrimFunc) -> PrimFunc:
     """A PrimFunc with such loops in parts."""
     return each_defined_once(map_loops(func, _in_parts))
 
 
-def _in_parts(loop: Any) -> Any:
+def _in_parts(loop: Stmt) -> Stmt:
     if HINT not in dict(loop.annotations) or isinstance(loop.extent, tir.IntImm):
         return loop
     tests = _tests(loop)
@@ -49,7 +50,7 @@ def _in_parts(loop: Any) -> Any:
 
 
 def _of_width(
-    body: Any, var: Any, tile: int, lanes: list[Any], at: tuple[Any, int]
+    body: Stmt, var: PrimExpr, tile: int, lanes: list[PrimExpr], at: tuple[Any, int]
 ) -> tuple[Any, Any] | None:
     """A turn, and what it does with fewer lanes from some element on; None where more than places
     depend on the turn.
@@ -58,11 +59,11 @@ def _of_width(
     turn = tir.Var("tile", dtype_of(var))
     first = start + turn * width
 
-    def place(node: Any) -> Any:
+    def place(node: PrimExpr) -> PrimExpr:
         is_place = node.a.same_as(var) and isinstance(node.b, tir.IntImm)
         return first * (int(node.b) // tile) if is_place and int(node.b) % tile == 0 else node
 
-    def narrowed(loop: Any) -> Any:
+    def narrowed(loop: Stmt) -> Stmt:
         if not any(loop.loop_var.same_as(lane) for lane in lanes):
             return loop
         return with_body(loop, loop.body, tir.const(width, dtype_of(loop.extent)))
@@ -71,11 +72,11 @@ def _of_width(
     return None if var in variables_in(done) else (turn, done)
 
 
-def _memory(body: Any) -> dict[Any, Any]:
+def _memory(body: Stmt) -> dict[Any, Any]:
     """The buffers of a statement, and others in their place."""
     found: dict[Any, Any] = {}
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         found.update(
             {buffer: type(buffer)(buffer.name, buffer.ty) for buffer in node.alloc_buffers}
         )
@@ -84,18 +85,18 @@ def _memory(body: Any) -> dict[Any, Any]:
     return found
 
 
-def _tests(loop: Any) -> list[Any]:
+def _tests(loop: Stmt) -> list[PrimExpr]:
     """What must be less than what, in what is in a loop, where that depends on its turn."""
     found: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         found.extend(c for c in conjuncts(node.predicate) if loop.loop_var in variables_in(c))
 
     walk(loop.body, visit, "SBlockRealize")
     return found
 
 
-def _tile(tests: list[Any], loop: Any) -> tuple[int, list[Any]] | None:
+def _tile(tests: list[PrimExpr], loop: Stmt) -> tuple[int, list[Any]] | None:
     """So many elements a turn, and the variables of their lanes, if all tests are that turn * tile
     + lane < one bound.
     """
@@ -110,7 +111,7 @@ def _tile(tests: list[Any], loop: Any) -> tuple[int, list[Any]] | None:
         tiles.add(int(step) if isinstance(step, tir.IntImm) else 0)
     extents: list[int] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         if any(node.loop_var.same_as(lane) for lane in lanes):
             extents.append(int(node.extent) if isinstance(node.extent, tir.IntImm) else 0)
 
@@ -119,10 +120,10 @@ def _tile(tests: list[Any], loop: Any) -> tuple[int, list[Any]] | None:
     return (tiles.pop(), lanes) if alike and len(extents) == len(lanes) else None
 
 
-def _without(body: Any, tests: list[Any]) -> Any:
+def _without(body: Stmt, tests: list[PrimExpr]) -> Stmt:
     """The same without these tests."""
 
-    def left(predicate: Any) -> Any:
+    def left(predicate: PrimExpr) -> PrimExpr:
         kept = [c for c in conjuncts(predicate) if not any(c.same_as(test) for test in tests)]
         return tir.all(*kept) if kept else tir.const(1, "bool")
 

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..tvm import te
+from ..tvm.types import PrimFunc, Tensor, TeOperation
 
 
-def te_order(tensors: Sequence[Any]) -> list[Any]:
+def te_order(tensors: Sequence[Tensor]) -> list[TeOperation]:
     """The te operations under some tensors, inputs first: the order in which create_prim_func makes
     blocks.
     """
     found: dict[Any, None] = {}
 
-    def visit(operation: Any) -> None:
+    def visit(operation: TeOperation) -> None:
         if operation in found:
             return
         for tensor in operation.input_tensors:
@@ -26,7 +27,7 @@ def te_order(tensors: Sequence[Any]) -> list[Any]:
     return list(found)
 
 
-def block_names(args: Sequence[Any]) -> dict[Any, str]:
+def block_names(args: Sequence[Tensor]) -> dict[TeOperation, str]:
     """te operation -> the name of its block; create_prim_func makes names unique by counting."""
     used: dict[str, int] = {}
     names: dict[Any, str] = {}
@@ -39,7 +40,7 @@ def block_names(args: Sequence[Any]) -> dict[Any, str]:
     return names
 
 
-def with_own_buffers(func: Any, first: int, count: int) -> Any:
+def with_own_buffers(func: PrimFunc, first: int, count: int) -> PrimFunc:
     """A PrimFunc with so many parameters, from the first of them, as buffers of its own."""
     if not count:
         return func

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..tvm import Analyzer, dtype_of, region_buffer, tir
 from ..tvm.rewrite import OPERATORS, is_conditional, map_loops, sequence, substitute, with_body
+from ..tvm.types import PrimExpr, PrimFunc, Stmt, TirNode
 from ..tvm.values import Unknown, evaluated
 from ..tvm.vectors import with_vectors
 from .lanes import found_in
@@ -34,10 +35,10 @@ Made = Callable[[Any, int], Any]
 CAST = {"int8", "uint8", "int32", "float32"}
 
 
-def with_copies(func: Any) -> Any:
+def with_copies(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc whose annotated loops transpose in registers."""
 
-    def changed(loop: Any) -> Any:
+    def changed(loop: Stmt) -> Stmt:
         copy = _copy_of(loop) if TRANSPOSE in (loop.annotations or {}) else None
         return loop if copy is None else with_body(loop, copy.in_registers(), copy.tiles)
 
@@ -51,16 +52,16 @@ class _Copy:
     """
 
     tiles: int
-    store: Any
-    inner: Any
-    outer: Any
+    store: Stmt
+    inner: Stmt
+    outer: Stmt
     back: tuple[Any, Any]  # how far this tile is moved back, in a loop
-    load: Any
+    load: PrimExpr
     made: Made  # of what is loaded, as a vector of so many lanes
     dtype: str  # of its elements
     choice: tuple[Any, Any] | None  # the condition to read, and the number that stands for it
 
-    def vector(self, node: Any, inner: int, outer: int, lanes: int) -> Any:
+    def vector(self, node: TirNode, inner: int, outer: int, lanes: int) -> PrimExpr:
         """The index of a vector that the load or the store begins at an iteration of the loops."""
         new = {
             loop.loop_var: tir.const(at, dtype_of(loop.loop_var))
@@ -70,13 +71,13 @@ class _Copy:
         new[loop.loop_var] = new[loop.loop_var] - back
         return tir.Ramp(Analyzer().simplify(substitute(node.indices[0], new)), 1, lanes)
 
-    def in_registers(self) -> Any:
+    def in_registers(self) -> Stmt:
         """Load the rows, shuffle, and store the columns."""
         load = self.load
         bound: list[tuple[Any, Any]] = []
         width, count = int(self.inner.extent), int(self.outer.extent)
 
-        def name(value: Any, lanes: int) -> Any:
+        def name(value: PrimExpr, lanes: int) -> PrimExpr:
             bound.append((tir.Var(f"row_{len(bound)}", f"{self.dtype}x{lanes}"), value))
             return bound[-1][0]
 
@@ -92,7 +93,7 @@ class _Copy:
         filled = self._stored([tir.Broadcast(other, count)] * width)
         return tir.IfThenElse(condition, copied, filled)
 
-    def _stored(self, columns: Sequence[Any]) -> Any:
+    def _stored(self, columns: Sequence[PrimExpr]) -> Stmt:
         buffer, count = self.store.buffer, int(self.outer.extent)
         return sequence(
             tir.BufferStore(buffer, column, [self.vector(self.store, n, 0, count)])
@@ -100,7 +101,7 @@ class _Copy:
         )
 
 
-def transposed(rows: Sequence[Any], width: int, name: Name) -> list[Any]:
+def transposed(rows: Sequence[PrimExpr], width: int, name: Name) -> list[PrimExpr]:
     """The columns of rows of `width` lanes, both powers of two; `name` gives a value a variable.
 
     Rows and lanes change places one bit of their numbers at a time: a shuffle of two vectors each.
@@ -125,11 +126,11 @@ def transposed(rows: Sequence[Any], width: int, name: Name) -> list[Any]:
     return [_shuffled([v], range(at, at + side), name) for at in squares for v in found]
 
 
-def _shuffled(vectors: Sequence[Any], lanes: Sequence[int], name: Name) -> Any:
+def _shuffled(vectors: Sequence[PrimExpr], lanes: Sequence[int], name: Name) -> PrimExpr:
     return name(tir.Shuffle(list(vectors), [tir.const(i) for i in lanes]), len(lanes))
 
 
-def _copy_of(tile: Any) -> _Copy | None:
+def _copy_of(tile: Stmt) -> _Copy | None:
     """The copy that a loop over tiles is; None for any other loop, which stays as it is."""
     down: Any = tile.body
     across: Any = getattr(down, "body", None)
@@ -157,7 +158,7 @@ def _copy_of(tile: Any) -> _Copy | None:
     return None
 
 
-def _made_of(value: Any, loops: Sequence[Any]) -> tuple[Any, Made]:
+def _made_of(value: PrimExpr, loops: Sequence[Stmt]) -> tuple[Any, Made]:
     """The one load that a value is made of, and how, of vectors; None where it is something else.
     What it is cast, shifted and scaled by does not depend on the loops.
     """
@@ -177,7 +178,7 @@ def _made_of(value: Any, loops: Sequence[Any]) -> tuple[Any, Made]:
     return None, lambda vector, lanes: vector
 
 
-def _moved(tile: Any, tiles: int, over: int, first: int) -> Any:
+def _moved(tile: Stmt, tiles: int, over: int, first: int) -> PrimExpr:
     """How far a tile is moved back: the last one by what hangs over, all by less than nothing where
     the first element is not copied.
     """
@@ -186,19 +187,19 @@ def _moved(tile: Any, tiles: int, over: int, first: int) -> Any:
     return back - first if first else back
 
 
-def _reads(condition: Any, loops: Sequence[Any]) -> bool:
+def _reads(condition: PrimExpr, loops: Sequence[Stmt]) -> bool:
     variables = [loop.loop_var for loop in loops]
     return bool(found_in(condition, lambda node: any(node.same_as(v) for v in variables)))
 
 
-def _is_contiguous(node: Any, loop: Any) -> bool:
+def _is_contiguous(node: TirNode, loop: Stmt) -> bool:
     """Whether an iteration of a loop is the next element of a load or a store."""
     (index,) = node.indices
     step = Analyzer().simplify(substitute(index, {loop.loop_var: loop.loop_var + 1}) - index)
     return bool(getattr(step, "value", None) == 1)
 
 
-def _where(condition: Any, tile: Any, across: Any) -> range:
+def _where(condition: PrimExpr, tile: Stmt, across: Stmt) -> range:
     """The elements of the tiles for which a condition holds; none if they are not side by side, or
     it depends on something else.
     """

@@ -11,6 +11,7 @@ from typing import Any
 from ..ops import mathfn as M
 from ..tvm import dtype_of, walk
 from ..tvm.rewrite import map_calls
+from ..tvm.types import PrimExpr, PrimFunc
 
 _ONE: dict[str, Callable[[Any], Any]] = {
     "erf": M.erf, "exp": M.exp, "log": M.log, "sigmoid": M.sigmoid, "tanh": M.tanh,
@@ -19,12 +20,12 @@ _ONE: dict[str, Callable[[Any], Any]] = {
 MOST_NODES = 64
 
 
-def vector_math(func: Any) -> Any:
+def vector_math(func: PrimFunc) -> PrimFunc:
     """The PrimFunc with float32 intrinsics replaced; others, and nested ones, stay."""
     return map_calls(func, _replaced)
 
 
-def _replaced(call: Any) -> Any:
+def _replaced(call: PrimExpr) -> PrimExpr:
     name = getattr(call.op, "name", "").split(".")[-1]
     if name not in ("pow", *_ONE) or _nodes(call.args[0]) > MOST_NODES:
         return call
@@ -34,7 +35,7 @@ def _replaced(call: Any) -> Any:
     return _ONE[name](call.args[0]) if dtype_of(call) == "float32" else call
 
 
-def _nodes(expr: Any) -> int:
+def _nodes(expr: PrimExpr) -> int:
     found: list[int] = []
     walk(expr, lambda _: found.append(1))
     return len(found)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..tvm.types import PrimExpr
+
 BLOCK = 4  # elements of 128 bits: shuffles of few cycles stay within these blocks, or move them
 Shuffle = Callable[[Any, Any, Sequence[int]], Any]  # two vectors, places of both -> one
 
 
-def transposed(rows: Sequence[Any], shuffle: Shuffle) -> list[Any]:
+def transposed(rows: Sequence[PrimExpr], shuffle: Shuffle) -> list[Any]:
     """The columns of 4, 8 or 16 rows of as many elements."""
     groups = [_four(rows[g : g + BLOCK], shuffle, len(rows)) for g in range(0, len(rows), BLOCK)]
     columns: list[Any] = [None] * len(rows)
@@ -19,10 +21,10 @@ def transposed(rows: Sequence[Any], shuffle: Shuffle) -> list[Any]:
     return columns
 
 
-def _four(rows: Sequence[Any], shuffle: Shuffle, lanes: int) -> list[Any]:
+def _four(rows: Sequence[PrimExpr], shuffle: Shuffle, lanes: int) -> list[Any]:
     """Four rows -> their columns c, c + 4, c + 8 .. as the blocks of a vector, for c up to 4."""
 
-    def unpack(a: Any, b: Any, count: int, high: bool) -> Any:
+    def unpack(a: PrimExpr, b: PrimExpr, count: int, high: bool) -> PrimExpr:
         """`count` elements of each in turn, of the lower or higher half of each block."""
         places: list[int] = []
         for block in range(2 * high, lanes, BLOCK):
@@ -37,13 +39,13 @@ def _four(rows: Sequence[Any], shuffle: Shuffle, lanes: int) -> list[Any]:
     return [unpack(a, b, 2, high) for a, b in pairs for high in (False, True)]
 
 
-def _moved(vectors: list[Any], shuffle: Shuffle) -> list[Any]:
+def _moved(vectors: list[PrimExpr], shuffle: Shuffle) -> list[PrimExpr]:
     """A square of blocks transposed: of 1, 2 or 4 vectors with as many blocks."""
     count = len(vectors)
     if count == 1:
         return vectors
 
-    def pick(a: Any, b: Any, blocks: Sequence[int]) -> Any:
+    def pick(a: PrimExpr, b: PrimExpr, blocks: Sequence[int]) -> PrimExpr:
         """These blocks of both."""
         both = [*blocks, *(count + block for block in blocks)]
         return shuffle(a, b, [BLOCK * k + i for k in both for i in range(BLOCK)])

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..tvm import Analyzer, dtype_of, structural_equal, tir, walk
 from ..tvm.rewrite import in_ssa, map_loops, mapped
+from ..tvm.types import PrimExpr, PrimFunc, Stmt, TirNode
 from .prefetch import loop_nests
 
 _MEMORY = ("Allocate", "AllocBuffer", "DeclBuffer", "AttrStmt")
@@ -27,12 +28,12 @@ FEWEST = 2  # rows: of one there is one address in any case
 class _Clamped:
     """min(row, last), of a row that is the same in all turns of a loop."""
 
-    node: Any
-    row: Any
-    last: Any
+    node: PrimExpr
+    row: PrimExpr
+    last: PrimExpr
 
 
-def with_whole_tiles(func: Any) -> Any:
+def with_whole_tiles(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc whose loops that read clamped rows of a symbolic number are there
     twice: for tiles that are whole, and for the last one.
     """
@@ -45,24 +46,24 @@ def with_whole_tiles(func: Any) -> Any:
     if not found:
         return func
 
-    def apart(loop: Any) -> Any:
+    def apart(loop: Stmt) -> Stmt:
         clamped = found.get(loop.loop_var)
         return loop if clamped is None else tir.IfThenElse(*_both(loop, clamped))
 
     return in_ssa(map_loops(func, apart))
 
 
-def _both(loop: Any, clamped: Sequence[_Clamped]) -> tuple[Any, Any, Any]:
+def _both(loop: Stmt, clamped: Sequence[_Clamped]) -> tuple[Any, Any, Any]:
     """Whether the tile is whole, the loop over it then, and in any case."""
 
-    def free(node: Any) -> Any:
+    def free(node: PrimExpr) -> PrimExpr:
         same = (c.row for c in clamped if structural_equal(c.node, node))
         return next(same, node)
 
     return tir.all(*_in_range(clamped)), mapped(loop, "Min", free), loop
 
 
-def _in_range(clamped: Sequence[_Clamped]) -> list[Any]:
+def _in_range(clamped: Sequence[_Clamped]) -> list[PrimExpr]:
     """That each row is one: of those that are a constant apart, that the largest is."""
     ana, largest = Analyzer(), list[_Clamped]()
     for each in clamped:
@@ -76,7 +77,7 @@ def _in_range(clamped: Sequence[_Clamped]) -> list[Any]:
     return [each.row <= each.last for each in largest]
 
 
-def _clamped(loop: Any) -> list[_Clamped]:
+def _clamped(loop: Stmt) -> list[_Clamped]:
     """What a loop reads of clamped rows, each once; nothing where it has memory of its own, or they
     change from turn to turn.
     """
@@ -84,7 +85,7 @@ def _clamped(loop: Any) -> list[_Clamped]:
     minima: list[Any] = []
     has_memory = False
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         nonlocal has_memory
         kind = type(node).__name__
         has_memory = has_memory or kind in _MEMORY
@@ -106,7 +107,7 @@ def _clamped(loop: Any) -> list[_Clamped]:
     return found
 
 
-def _row_and_last(node: Any, inside: Sequence[Any]) -> _Clamped | None:
+def _row_and_last(node: PrimExpr, inside: Sequence[PrimExpr]) -> _Clamped | None:
     """A minimum of scalars that are known before a loop, the second not before run time."""
     if "x" in dtype_of(node) or _has(node, lambda v: any(v.same_as(i) for i in inside)):
         return None
@@ -114,11 +115,11 @@ def _row_and_last(node: Any, inside: Sequence[Any]) -> _Clamped | None:
     return _Clamped(node, node.a, node.b) if is_symbolic else None
 
 
-def _has(expr: Any, which: Callable[[Any], bool]) -> bool:
+def _has(expr: PrimExpr, which: Callable[[Any], bool]) -> bool:
     """Whether an expression has such a variable."""
     found: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: PrimExpr) -> None:
         if which(node):
             found.append(node)
 

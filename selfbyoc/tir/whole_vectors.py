@@ -11,20 +11,19 @@ TVM takes a vector with a test of its lanes apart, wherever it is.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..tvm import Analyzer, dtype_of, tir
 from ..tvm.rewrite import map_loops, sequence, substitute, variables_in
 from ..tvm.symbolic import BlockRealize
+from ..tvm.types import PrimExpr, PrimFunc, Stmt
 from .lanes import conjuncts
 
 
-def with_whole_vectors(func: Any) -> Any:
+def with_whole_vectors(func: PrimFunc) -> PrimFunc:
     """A finished PrimFunc with such loops apart."""
     return map_loops(func, _apart)
 
 
-def _apart(loop: Any) -> Any:
+def _apart(loop: Stmt) -> Stmt:
     if loop.kind != tir.ForKind.VECTORIZED or not isinstance(loop.body, BlockRealize):
         return loop
     realize, lane = loop.body, loop.loop_var
@@ -46,7 +45,7 @@ def _apart(loop: Any) -> Any:
     )
 
 
-def _unless(test: Any, body: Any) -> Any:
+def _unless(test: PrimExpr, body: Stmt) -> Stmt:
     """A loop of one turn or none, not an `if`: of memory that is read under that TVM (0.27) takes a
     loop's variable outside of it.
     """
@@ -56,11 +55,11 @@ def _unless(test: Any, body: Any) -> Any:
     )
 
 
-def _realized(realize: Any, tests: list[Any]) -> Any:
+def _realized(realize: Stmt, tests: list[PrimExpr]) -> Stmt:
     return BlockRealize(realize.iter_values, tir.all(*tests), realize.block)
 
 
-def _holds_up_to_a_lane(test: Any, lane: Any) -> bool:
+def _holds_up_to_a_lane(test: PrimExpr, lane: PrimExpr) -> bool:
     """Whether it is start + lane < bound."""
     if type(test).__name__ not in ("LT", "LE") or lane in variables_in(test.b):
         return False

@@ -9,6 +9,7 @@ from typing import Any
 from ..codegen.cache.assembly import llvm_ir, text_of
 from ..tir.lowering import finished, machine_code
 from ..tvm import make_target, module_source
+from ..tvm.types import PrimFunc
 from .process import Failed, Pool, Process
 
 SECONDS = 60.0  # to lower and compile one candidate
@@ -16,7 +17,7 @@ SECONDS = 60.0  # to lower and compile one candidate
 _USES = 64
 
 
-def compiled(func: Any, target: Any, path: Path) -> None:
+def compiled(func: PrimFunc, target: Any, path: Path) -> None:
     """Lower a scheduled function and write its LLVM IR; its symbol is the file's name."""
     target, symbol = make_target(target), path.stem
     ready = finished(func, target).with_attr("global_symbol", symbol)
@@ -62,7 +63,7 @@ class Builders:
             process.end()
 
 
-def bare(func: Any) -> Any:
+def bare(func: PrimFunc) -> Any:
     """Without what we noted on the function: no code comes of it, and it takes time to send."""
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name.startswith("tefuse."):

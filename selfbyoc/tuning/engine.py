@@ -18,6 +18,7 @@ from ..errors import InputError, TuningError
 from ..machine import host
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
 from ..tvm.tune import meta_schedule
+from ..tvm.types import IRModule
 from .build import Builders
 from .contest import finish
 from .cost_model import chosen_model
@@ -34,6 +35,8 @@ from .tracker import Tracker
 from .weights import from_memory
 
 if TYPE_CHECKING:
+    import onnx
+
     from ..language.composite import Composite
 
 SPACES = ("own", "metaschedule")
@@ -43,8 +46,8 @@ _RESERVED = 0.15  # of the time budget, for the last comparisons
 
 
 def tune(
-    mod: Any,
-    target: Any | None = None,
+    mod: IRModule,
+    target: str | None = None,
     trials: int = 64,
     work_dir: str | Path = "records",
     *,
@@ -106,8 +109,8 @@ def _check(trials: Any, seconds: Any, space: Any, tracker: Any) -> None:
 
 
 def _tasks(
-    mod: Any,
-    target: Any | None,
+    mod: IRModule,
+    target: str | None,
     params: Mapping[str, Any] | None,
     composites: Iterable[Composite] | None,
     simple: bool,
@@ -141,7 +144,7 @@ def _lanes(tasks: Sequence[Task], tracker: Tracker | None) -> Sequence[Lane]:
     return [DeviceLane(Local())]
 
 
-def _search(ms: Any, run: Run, model: Any, seed: int) -> None:
+def _search(ms: Any, run: Run, model: onnx.ModelProto, seed: int) -> None:
     from .meta import Builder, Runner, Strategy, context
     from .sources import CostModel, MetaSpace, OwnSpace
 

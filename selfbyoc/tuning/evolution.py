@@ -17,6 +17,7 @@ from ..tvm.tune import (
     tune_context,
     xgboost_model,
 )
+from ..tvm.types import Trace
 
 Traces = Sequence[tuple[Any, float]]  # with the seconds that each took
 
@@ -98,7 +99,7 @@ class _Evolution:
         usual = rules.ScheduleRule.create("llvm")
         return [tiles if isinstance(r, rules.MultiLevelTiling) else r for r in usual]
 
-    def commit(self, trace: Any, seconds: float) -> None:
+    def commit(self, trace: Trace, seconds: float) -> None:
         """Note what evolution begins the next generation with."""
         found = self.ms.database.TuningRecord(trace, self.workload, [seconds], self.target, None)
         self.database.commit_tuning_record(found)

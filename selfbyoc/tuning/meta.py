@@ -13,6 +13,7 @@ from typing import Any
 
 from ..tvm import Schedule, te, tvm
 from ..tvm.tune import derived, meta_schedule, tune_context
+from ..tvm.types import IRModule
 from .run import Run
 from .search import Candidate, Search
 
@@ -45,7 +46,7 @@ def candidate_of(made: Candidate, run: Run) -> Any:
     return ms.search_strategy.MeasureCandidate(Schedule(tvm.IRModule({"main": func})), [])
 
 
-def name_of(mod: Any) -> str:
+def name_of(mod: IRModule) -> str:
     """The name of the candidate that `candidate_of` gave to MetaSchedule."""
     return str(mod["main"].attrs[TRIAL])
 

@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import TargetError, TuningError
+from ..tvm.types import Target
 from .measure import Job, Measured
 from .process import Failed, Process
 from .remote import Reply, measured_there
@@ -118,7 +118,7 @@ class RemoteLane:
         self._process.end()
 
 
-def remote_lanes(tracker: Tracker, targets: Sequence[Any]) -> list[RemoteLane]:
+def remote_lanes(tracker: Tracker, targets: Sequence[Target]) -> list[RemoteLane]:
     """A lane for each server that there is now. Raises TuningError where there is none, TargetError
     for targets that are not one, or do not say their cores.
     """
@@ -129,7 +129,7 @@ def remote_lanes(tracker: Tracker, targets: Sequence[Any]) -> list[RemoteLane]:
     return [RemoteLane(servers) for _ in tracker.check()]
 
 
-def _cores(target: Any, tracker: Tracker) -> int:
+def _cores(target: Target, tracker: Tracker) -> int:
     found = target.attrs.get("num-cores")
     if str(target.kind) != "llvm":
         raise TargetError(f"target: kernels for {target.kind} are not measured by {tracker}")

@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..codegen.records.workload import stacked
 from ..codegen.tuning_record import Tuned
@@ -19,6 +19,9 @@ from .meta import candidate_of
 from .process import Failed, Process
 from .run import Run
 from .search import Candidate, Search
+
+if TYPE_CHECKING:
+    import onnx
 
 ms = meta_schedule()
 logger = logging.getLogger(__name__)
@@ -36,10 +39,10 @@ _EMPTY = 3  # batches of nothing new, after which the space counts as searched
 class CostModel:
     """MetaSchedule's cost model over candidates of any schedule; one that fails is left out."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.model = model
 
-    def ranked(self, context: Any, candidates: Sequence[Any]) -> list[int]:
+    def ranked(self, context: Any, candidates: Sequence[int]) -> list[int]:
         """Positions, the most promising first."""
         scores = self._asked("predict", context, candidates) if candidates else None
         places = range(len(candidates))
@@ -108,7 +111,9 @@ class OwnSpace:
 class MetaSpace:
     """MetaSchedule's own: rules of the target make the space, evolution searches it."""
 
-    def __init__(self, run: Run, search: Search, model: Any, batch: int, seed: int) -> None:
+    def __init__(
+        self, run: Run, search: Search, model: onnx.ModelProto, batch: int, seed: int
+    ) -> None:
         self.run, self.search = run, search
         task = search.task
         # The rules for intrinsics are for products of 8 bits alone, and take 20 s to load.

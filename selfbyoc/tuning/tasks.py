@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from ..graph import sizes_text
 from ..language.composite import Composite
 from ..partition import check_module, check_target, is_partitioned
 from ..tvm import make_target
+from ..tvm.types import IRModule, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Task:
 
     key: str
     source: External
-    target: Any
+    target: Target
     weight: int
     roots: tuple[str, ...]
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -88,8 +88,8 @@ class Task:
 
 
 def extract_tasks(
-    mod: Any,
-    target: Any | None = None,
+    mod: IRModule,
+    target: Target | None = None,
     *,
     include_simple_tasks: bool = False,
     min_ops: int = 1,
@@ -120,7 +120,7 @@ def extract_tasks(
     return [t for t in kept if include_simple_tasks or not t.is_simple]
 
 
-def _tasks(kernel: Kernel, target: Any) -> Iterator[Task]:
+def _tasks(kernel: Kernel, target: Target) -> Iterator[Task]:
     """One task, or one for each range of its symbolic sizes."""
     told = kernel.source.attrs.get(TARGET)
     bare = {n: v for n, v in kernel.source.attrs.items() if n not in (TUNED, TUNED_AT, NOT_OWN)}

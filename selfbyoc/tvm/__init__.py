@@ -15,6 +15,7 @@ from typing import Any
 
 from ..common.supported import check_imported, check_installed
 from .target_data import target_data
+from .types import Block, Buffer, Expr, IterVar, Module, NDArray, PackedFunc, PrimFunc, TirNode
 
 check_installed()
 
@@ -99,7 +100,7 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def has_symbol(module: Any, symbol: str) -> bool:
+def has_symbol(module: Module, symbol: str) -> bool:
     """Whether a runtime module implements the symbol, its imports included; C source is asked as
     text.
     """
@@ -108,7 +109,7 @@ def has_symbol(module: Any, symbol: str) -> bool:
     return bool(module.implements_function(symbol, True))
 
 
-def module_source(module: Any, form: str = "") -> str:
+def module_source(module: Module, form: str = "") -> str:
     """The code of a runtime module as text: C, CUDA, LLVM IR or (`asm`) assembly."""
     return str(module.inspect_source(form) if GENERATION == "relax" else module.get_source(form))
 
@@ -118,33 +119,33 @@ def packed_symbol(symbol: str) -> str:
     return f"__tvm_ffi_{symbol}" if GENERATION == "relax" else symbol
 
 
-def get_func(module: Any, symbol: str) -> Any:
+def get_func(module: Module, symbol: str) -> PackedFunc:
     """The callable of a runtime module."""
     return module[symbol] if GENERATION == "relax" else module.get_function(symbol, True)
 
 
-def child_blocks(sch: Any) -> list[Any]:
+def child_blocks(sch: Any) -> list[Block]:
     """The blocks under the root of `main`, in program order."""
     get = sch.get_sblock if GENERATION == "relax" else sch.get_block
     return list(sch.get_child_blocks(get("root")))
 
 
-def get_block(sch: Any, name: str) -> Any:
+def get_block(sch: Any, name: str) -> Block:
     """The block of `main` with this name."""
     return (sch.get_sblock if GENERATION == "relax" else sch.get_block)(name)
 
 
-def constant_tensor(node: Any) -> Any:
+def constant_tensor(node: Expr) -> NDArray:
     """A graph constant's value as TVM holds it: no copy."""
     return node.data if hasattr(node, "data") else node.value  # 0.27: GenericConst.value
 
 
-def constant_numpy(node: Any) -> Any:
+def constant_numpy(node: Expr) -> np.ndarray:
     """A graph constant's value as a NumPy array."""
     return constant_tensor(node).numpy()
 
 
-def view_of(held: Any) -> Any:
+def view_of(held: NDArray) -> np.ndarray:
     """A tensor's memory as an array to read; a copy, where NumPy's own dtypes cannot say what it
     holds (bfloat16, float8), and on 0.17, which raises in a callback there.
     """
@@ -167,7 +168,7 @@ def attrs_dict(attrs: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: getattr(attrs, name) for name in dir(attrs) if name not in of_any}
 
 
-def walk(node: Any, visit: Callable[[Any], None], *kinds: str) -> None:
+def walk(node: TirNode, visit: Callable[[Any], None], *kinds: str) -> None:
     """Call `visit` on every IR node under a statement or expression, inner ones first; with the
     names of some classes on these only, which is much quicker: TVM passes over the others itself.
     """
@@ -187,7 +188,7 @@ def walk(node: Any, visit: Callable[[Any], None], *kinds: str) -> None:
 
 
 def _if_of(kinds: Sequence[str], visit: Callable[[Any], None]) -> Callable[[Any], None]:
-    def of_kind(node: Any) -> None:
+    def of_kind(node: TirNode) -> None:
         if type(node).__name__ in kinds:
             visit(node)
 
@@ -201,17 +202,17 @@ def _class_of(kind: str) -> type | None:
     return next((c for c in found if isinstance(c, type) and c.__name__ == kind), None)
 
 
-def region_buffer(region: Any) -> Any:
+def region_buffer(region: TirNode) -> Buffer:
     """The buffer of a BufferRegion."""
     return region.source if hasattr(region, "source") else region.buffer
 
 
-def scope_of(buffer: Any) -> str:
+def scope_of(buffer: Buffer) -> str:
     """The memory scope of a buffer."""
     return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
 
 
-def is_reduction(iter_var: Any) -> bool:
+def is_reduction(iter_var: IterVar) -> bool:
     """Whether a block's iteration variable reduces (tir.IterVar.CommReduce)."""
     return int(iter_var.iter_type) == 2
 
@@ -237,7 +238,7 @@ def dtype_of(expr: Any) -> str:
     return str(expr.dtype) if hasattr(expr, "dtype") else str(expr.ty)
 
 
-def param_buffers(func: Any) -> list[Any]:
+def param_buffers(func: PrimFunc) -> list[Buffer]:
     """The buffers of a PrimFunc's parameters, and parameters that are none (a scalar, an address
     after lowering). 0.27 has no buffer_map, its parameters are the buffers.
     """

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from . import GENERATION, SBlock, tir, tvm
+from .types import Buffer, PrimFunc, Stmt
 
 if GENERATION == "relax":
     import tvm_ffi
 
 
-def any_alignment(func: Any) -> Any:
+def any_alignment(func: PrimFunc) -> PrimFunc:
     """A PrimFunc that takes arguments of any alignment: 0.27 passes NumPy arrays as they lie in
     memory.
 
@@ -30,18 +31,18 @@ def any_alignment(func: Any) -> Any:
     return tvm_ffi.structural_map(func, (tvm.ir.Var, lambda var: new.get(var, var)))
 
 
-def _parts(func: Any) -> list[Any]:
+def _parts(func: PrimFunc) -> list[Any]:
     """The buffers that blocks declare as parts of others (match_buffer)."""
     found: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         found.extend(part.buffer for part in node.match_buffers)
 
     tvm_ffi.structural_walk(func, ((SBlock, visit),), order="post")
     return found
 
 
-def lowered_for_any_alignment(func: Any) -> Any:
+def lowered_for_any_alignment(func: PrimFunc) -> PrimFunc:
     """The same for 0.17, of a lowered PrimFunc: its body no longer refers to the buffers of its
     arguments, which can therefore be replaced.
 
@@ -53,7 +54,7 @@ def lowered_for_any_alignment(func: Any) -> Any:
     return tir.PrimFunc(func.params, func.body, func.ret_type, buffers, func.attrs)
 
 
-def _unaligned(buffer: Any) -> Any:
+def _unaligned(buffer: Buffer) -> Buffer:
     """A buffer of 0.17 in the same memory, of which only an element's alignment is known."""
     return tir.decl_buffer(
         buffer.shape, buffer.dtype, buffer.name, data=buffer.data, strides=buffer.strides,
@@ -62,7 +63,7 @@ def _unaligned(buffer: Any) -> Any:
     )  # fmt: skip
 
 
-def _element_aligned(ty: Any) -> Any:
+def _element_aligned(ty: Buffer) -> Buffer:
     bits = int("".join(c for c in str(ty.dtype) if c.isdigit()) or 8)
     return type(ty)(
         ty.dtype, ty.storage_scope, ty.shape, ty.strides, ty.elem_offset, max(1, bits // 8),

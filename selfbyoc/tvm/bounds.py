@@ -7,6 +7,7 @@ from typing import Any
 
 from . import GENERATION, tir, tvm
 from .rewrite import map_loops
+from .types import Buffer, PrimExpr, PrimFunc, Range, Stmt
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -15,7 +16,9 @@ if GENERATION == "relax":
 iter_affine_map = (tvm.sym if hasattr(tvm, "sym") else tvm.arith).iter_affine_map  # 0.27: sym
 
 
-def contiguous(index: Any, ranges: Mapping[Any, Any], condition: Any) -> tuple[int, int] | None:
+def contiguous(
+    index: PrimExpr, ranges: Mapping[PrimExpr, Range], condition: PrimExpr
+) -> tuple[int, int] | None:
     """First element and number of them, if TVM proves that an index takes each of some neighbours
     exactly once over the ranges of its variables; else None.
     """
@@ -37,14 +40,14 @@ def contiguous(index: Any, ranges: Mapping[Any, Any], condition: Any) -> tuple[i
     return int(base), int(extent)
 
 
-def with_poison(func: Any, sign: int) -> Any:
+def with_poison(func: PrimFunc, sign: int) -> PrimFunc:
     """A lowered PrimFunc that fills each workspace before its first use with large numbers of a
     sign. (A maximum would drop a NaN.)
     """
     if GENERATION == "relax":
         return tvm_ffi.structural_map(func, ((tir.SeqStmt, lambda node: _poisoned(node, sign)),))
 
-    def filled(node: Any) -> Any:
+    def filled(node: Stmt) -> Stmt:
         buffer = tir.decl_buffer(
             node.extents, node.dtype, "poisoned", data=node.buffer_var,
             scope=node.buffer_var.type_annotation.storage_scope,
@@ -58,7 +61,7 @@ def with_poison(func: Any, sign: int) -> Any:
     return func.with_body(body)
 
 
-def _poisoned(node: Any, sign: int) -> Any:
+def _poisoned(node: Stmt, sign: int) -> Stmt:
     stmts: list[Any] = []
     for stmt in node.seq:
         stmts.append(stmt)
@@ -67,7 +70,7 @@ def _poisoned(node: Any, sign: int) -> Any:
     return tir.SeqStmt(stmts)
 
 
-def _fill(buffer: Any, sign: int) -> Any:
+def _fill(buffer: Buffer, sign: int) -> Stmt:
     """A loop that fills a flat buffer."""
     dtype = str(buffer.dtype)
     value: Any = 0x55 if sign > 0 else 0x2A if dtype.startswith("uint") else -0x55
@@ -81,7 +84,7 @@ def _fill(buffer: Any, sign: int) -> Any:
     return tir.For(var, tir.const(0, "int32"), tir.const(int(extent), "int32"), 0, store)
 
 
-def with_bound_checks(func: Any, buffers: Sequence[tuple[Any, int]]) -> Any:
+def with_bound_checks(func: PrimFunc, buffers: Sequence[tuple[Any, int]]) -> PrimFunc:
     """A lowered PrimFunc as TVM's bound checker makes it: `buffers` and their elements are what it
     is to check. By itself it checks nothing: nobody in either TVM says what the extents are.
     """
@@ -96,12 +99,12 @@ def with_bound_checks(func: Any, buffers: Sequence[tuple[Any, int]]) -> Any:
     return passes.InstrumentBoundCheckers()(mod)["main"]
 
 
-def memory_of(buffer: Any) -> Any:
+def memory_of(buffer: Buffer) -> PrimExpr:
     """What TVM knows a buffer's memory by: in 0.17 the variable of its address."""
     return buffer.data if GENERATION == "relay" else buffer
 
 
-def _not_unrolled(loop: Any) -> Any:
+def _not_unrolled(loop: Stmt) -> Stmt:
     serial, unrolled = 0, 3  # ForKind
     if int(loop.kind) != unrolled:
         return loop

@@ -6,9 +6,10 @@ import threading
 from typing import Any
 
 from . import GENERATION, tir, tvm
+from .types import IRModule, Module
 
 
-def build_module(mod: tvm.IRModule, target: tvm.target.Target, last: Any = None) -> Any:
+def build_module(mod: tvm.IRModule, target: tvm.target.Target, last: Any = None) -> Module:
     """Lower an IRModule of PrimFuncs to a runtime.Module. `last` changes each lowered function just
     before allocations and the like become calls of the runtime.
     """
@@ -31,7 +32,7 @@ def _pipeline(last: Any) -> str:
     lower, on_host, on_device = tir.get_tir_pipeline("default")
 
     @tvm.transform.module_pass(opt_level=0)
-    def change(mod: Any, _: Any) -> Any:
+    def change(mod: IRModule, _: object) -> IRModule:
         return tvm.IRModule({name: last(func) for name, func in mod.functions_items()})
 
     both = tvm.transform.Sequential([lower, change])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from . import GENERATION, dtype_of, tir
 from .rewrite import map_calls
 from .selects import without_max_min
+from .types import PrimExpr, PrimFunc
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -20,19 +20,19 @@ _BITS = 23  # of whole numbers that have 7 digits
 _INFINITE = 2000  # an exponent that gives infinity
 
 
-def for_c(func: Any) -> Any:
+def for_c(func: PrimFunc) -> PrimFunc:
     """A scheduled PrimFunc as TVM's C is right of it."""
     return without_max_min(with_exact_floats(with_c_rounding(func)))
 
 
-def with_c_rounding(func: Any) -> Any:
+def with_c_rounding(func: PrimFunc) -> PrimFunc:
     """A PrimFunc that rounds by C's own functions: 0.17's C knows none of TVM's ("Unresolved call
     Op(tir.round)").
     """
     if GENERATION == "relax":
         return func
 
-    def change(call: Any) -> Any:
+    def change(call: PrimExpr) -> PrimExpr:
         name = getattr(call.op, "name", "").removeprefix("tir.")
         dtype = dtype_of(call)
         if name not in ("nearbyint", "round", "trunc") or dtype not in _SHIFT:
@@ -43,7 +43,7 @@ def with_c_rounding(func: Any) -> Any:
     return map_calls(func, change)
 
 
-def with_exact_floats(func: Any) -> Any:
+def with_exact_floats(func: PrimFunc) -> PrimFunc:
     """A PrimFunc whose floats are sums of `ldexp(whole, exponent)` where 7 digits are too few: no
     more are printed, so that the power of -inf was 3.9e-39; infinity is `inff` then, which no C
     has, and NaN `nanf`, which is a function. C compilers compute them.
@@ -53,7 +53,7 @@ def with_exact_floats(func: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, _exact, ["FloatImm"]))
 
 
-def _exact(node: Any) -> Any:
+def _exact(node: PrimExpr) -> PrimExpr:
     dtype, value = dtype_of(node), float(node.value)
     if dtype not in _SHIFT:
         return node

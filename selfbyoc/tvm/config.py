@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import GENERATION, tvm
 
 
-def kernel_config(target: tvm.target.Target, is_checked: bool = True) -> dict[str, Any]:
+def kernel_config(target: tvm.target.Target, is_checked: bool = True) -> dict[str, bool]:
     """PassContext options to lower a kernel with. `is_checked`: what calls it has looked at the
     shapes and dtypes of the arguments.
     """
@@ -27,7 +25,7 @@ def kernel_config(target: tvm.target.Target, is_checked: bool = True) -> dict[st
     return config
 
 
-def run_once_config() -> dict[str, Any]:
+def run_once_config() -> dict[str, bool]:
     """PassContext options for a kernel that runs once: what costs least to lower."""
     prefix = "tir" if GENERATION == "relay" else "tirx"
     return {f"{prefix}.disable_cse_tir": True, f"{prefix}.disable_assert": True}

@@ -10,6 +10,7 @@ from typing import Any
 from . import GENERATION, SBlock, dtype_of, param_buffers, structural_equal, tir, tvm
 from .rewrite import sequence, substitute
 from .symbolic import rooted, symbols, with_assertions, within_32_bits
+from .types import Buffer, PrimExpr, PrimFunc, Stmt
 
 if GENERATION == "relax":
     from tvm.ir import PointerType
@@ -41,18 +42,18 @@ class Images:
     how many are left, that the choice of a function may depend on.
     """
 
-    count: Any
-    left: Any
+    count: PrimExpr
+    left: PrimExpr
 
 
 def entry(
-    signature: Any,
+    signature: PrimFunc,
     callees: Sequence[Callee],
-    which: Any,
+    which: PrimExpr,
     checks: Iterable[tuple[Any, str]] = (),
     within: Mapping[str, tuple[int, int | None]] = MappingProxyType({}),
     images: Images | None = None,
-) -> Any:
+) -> PrimFunc:
     """A PrimFunc with the parameters of `signature` that hands them to one of the callees: to that
     of the number `which`, to none where it is -1. Where there are `images`, to one after the other,
     until none is left. It raises an InputError where one of the `checks` does not hold, or a size
@@ -80,15 +81,15 @@ def entry(
     return func if images is None else within_32_bits(func)
 
 
-def _value(buffer: Any) -> Any:
+def _value(buffer: Buffer) -> PrimExpr:
     return tir.BufferLoad(buffer, [_ZERO])
 
 
-def _stored(buffer: Any, value: Any) -> Any:
+def _stored(buffer: Buffer, value: PrimExpr) -> Stmt:
     return tir.BufferStore(buffer, value, [_ZERO])
 
 
-def _call(signature: Any, callee: Callee, images: Images | None, done: Any) -> Any:
+def _call(signature: PrimFunc, callee: Callee, images: Images | None, done: Buffer) -> Stmt:
     """A call with all parameters; of images from the first that is not done."""
     if images is None:
         return _with_args(signature, callee, None, None)
@@ -103,7 +104,9 @@ def _call(signature: Any, callee: Callee, images: Images | None, done: Any) -> A
     return sequence([call, _stored(done, _value(done) + taken)])
 
 
-def _with_args(signature: Any, callee: Callee, images: Images | None, first: Any) -> Any:
+def _with_args(
+    signature: PrimFunc, callee: Callee, images: Images | None, first: PrimExpr | None
+) -> Stmt:
     args = list(signature.params)
     for place, shape in enumerate(callee.shapes or ()):
         buffer = param_buffers(signature)[place]
@@ -114,12 +117,12 @@ def _with_args(signature: Any, callee: Callee, images: Images | None, first: Any
     return tir.Evaluate(tir.call_cpacked(callee.name, *args, *_LAST))
 
 
-def _is_counted(buffer: Any, images: Images) -> bool:
+def _is_counted(buffer: Buffer, images: Images) -> bool:
     return len(buffer.shape) > 0 and bool(buffer.shape[0].same_as(images.count))
 
 
 def _promised(
-    signature: Any, within: Mapping[str, tuple[int, int | None]]
+    signature: PrimFunc, within: Mapping[str, tuple[int, int | None]]
 ) -> list[tuple[Any, str]]:
     """Whether each size is in its range, and what to say else."""
     found: list[tuple[Any, str]] = []
@@ -132,7 +135,7 @@ def _promised(
     return found
 
 
-def _reshaped(buffer: Any, shape: Sequence[Any]) -> Any:
+def _reshaped(buffer: PrimExpr, shape: Sequence[PrimExpr]) -> PrimExpr:
     """An array of the same memory by another shape, as an argument of a call."""
     if GENERATION == "relay":
         return tir.decl_buffer(list(shape), buffer.dtype, data=buffer.data)
@@ -140,7 +143,7 @@ def _reshaped(buffer: Any, shape: Sequence[Any]) -> Any:
     return _array(buffer_data(buffer), shape, buffer.ty.dtype)
 
 
-def _part(buffer: Any, shape: Sequence[Any], first: Any) -> Any:
+def _part(buffer: Buffer, shape: Sequence[PrimExpr], first: PrimExpr) -> PrimExpr:
     """An array of the same memory from an index of the first axis on."""
     start = tir.BufferLoad(buffer, [first, *[_ZERO] * (len(buffer.shape) - 1)])
     prefix = "tir" if GENERATION == "relay" else "tirx"
@@ -148,7 +151,7 @@ def _part(buffer: Any, shape: Sequence[Any], first: Any) -> Any:
     return _array(data, shape, buffer.dtype if GENERATION == "relay" else buffer.ty.dtype)
 
 
-def _array(data: Any, shape: Sequence[Any], dtype: Any) -> Any:
+def _array(data: PrimExpr, shape: Sequence[PrimExpr], dtype: Any) -> PrimExpr:
     parts = [0, len(shape), tir.const(0, dtype), 0]
     if GENERATION == "relay":
         extents = tir.call_intrin("handle", "tir.tvm_stack_make_shape", *shape)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import GENERATION, dtype_of, module_source, register_func, tir, tvm
+from .types import IRModule, PrimExpr, PrimFunc, Stmt, Target
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -23,18 +24,18 @@ _COMPILER = "tvm_callback_cuda_compile"
 _PREFIX = "tir" if GENERATION == "relay" else "tirx"
 
 
-def barrier() -> Any:
+def barrier() -> Stmt:
     """A statement: all threads of a block wait for each other."""
     call = tir.call_intrin("int32", f"{_PREFIX}.tvm_storage_sync", "shared")
     return tir.Evaluate(call)
 
 
-def with_exact_doubles(func: Any) -> Any:
+def with_exact_doubles(func: PrimFunc) -> PrimFunc:
     """A PrimFunc whose doubles are written as their bits where 7 digits are too few: no more are
     printed by 0.17, nor by 0.27 for OpenCL, and coordinates of `resize2d` are off by as much.
     """
 
-    def change(node: Any) -> Any:
+    def change(node: PrimExpr) -> PrimExpr:
         value = float(node.value)
         if dtype_of(node) != "float64" or float(f"{value:.6e}") == value:
             return node
@@ -50,12 +51,12 @@ def with_exact_doubles(func: Any) -> Any:
 class Split:
     """A function in parts."""
 
-    host: Any  # allocates, and calls the others in order
-    device: Mapping[str, Any]  # by name, with all barriers, before intrinsics become calls
+    host: PrimFunc  # allocates, and calls the others in order
+    device: Mapping[str, PrimFunc]  # by name, with all barriers, before intrinsics become calls
     source: str
 
 
-def split(func: Any, target: Any, config: Mapping[str, Any]) -> Split:
+def split(func: PrimFunc, target: Target, config: Mapping[str, bool]) -> Split:
     """Build a function for a GPU; -> its parts."""
     symbol = str(func.attrs["global_symbol"])
     build = tvm.build if GENERATION == "relay" else tvm.compile
@@ -76,16 +77,16 @@ class _Watch:
         self.host: Any = None
         self.device: dict[str, Any] = {}
 
-    def run_after_pass(self, mod: Any, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule, info: Any) -> None:
         if str(info.name).endswith(".SplitHostDevice"):
             self.host = mod[self.symbol]
 
-    def run_before_pass(self, mod: Any, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule, info: Any) -> None:
         if str(info.name).endswith(".LowerWarpMemory"):
             self.device = {str(name.name_hint): func for name, func in mod.functions.items()}
 
 
-def _as_it_is(code: str, target: Any = None) -> str | bytes:
+def _as_it_is(code: str, target: Target | None = None) -> str | bytes:
     return code if GENERATION == "relay" else code.encode()
 
 
@@ -103,7 +104,7 @@ def _without_cuda_compiler() -> Iterator[None]:
             register_func(_COMPILER, before, override=True)
 
 
-def called(call: Any) -> tuple[str, list[Any]] | None:
+def called(call: PrimExpr) -> tuple[str, list[Any]] | None:
     """The device function that a call of the host is of, and the memory that it is given."""
     if GENERATION == "relay":
         if not isinstance(call.op, tvm.ir.GlobalVar):
@@ -114,6 +115,6 @@ def called(call: Any) -> tuple[str, list[Any]] | None:
     return str(call.args[0].value), [memory_behind(arg) for arg in call.args[1:]]
 
 
-def memory_behind(address: Any) -> Any:
+def memory_behind(address: PrimExpr) -> PrimExpr:
     """What an address is of: in 0.17 a variable, in 0.27 a buffer; a number stays one."""
     return address.args[0] if getattr(address, "args", None) else address

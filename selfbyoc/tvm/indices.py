@@ -10,28 +10,29 @@ from typing import Any
 
 from . import TensorLoad, dtype_of, region_buffer, tir, tvm, walk
 from .rewrite import with_nodes
+from .types import Buffer, PrimExpr, PrimFunc, Stmt, TirNode
 
 _PARTS = ("a", "b", "value", "base", "condition", "true_value", "false_value")
 
 
-def within_buffers(func: Any) -> Any:
+def within_buffers(func: PrimFunc) -> PrimFunc:
     """A PrimFunc whose accesses at places that it reads somewhere take the nearest one that is
     there.
     """
     named = _named_by_data(func)
 
-    def load(node: Any) -> Any:
+    def load(node: PrimExpr) -> PrimExpr:
         found = _bounded(node, region_buffer(node), named)
         return node if found is None else tir.BufferLoad(region_buffer(node), found)
 
-    def store(node: Any) -> Any:
+    def store(node: Stmt) -> Stmt:
         found = _bounded(node, node.buffer, named)
         return node if found is None else tir.BufferStore(node.buffer, node.value, found)
 
     return with_nodes(func, load, store, lambda block: block)
 
 
-def _bounded(node: Any, buffer: Any, named: set[Any]) -> list[Any] | None:
+def _bounded(node: TirNode, buffer: Buffer, named: set[Any]) -> list[PrimExpr] | None:
     """The indices of an access, those that are data within the buffer; None where none is."""
     is_data = [_is_data(index, named) for index in node.indices]
     if not any(is_data):
@@ -40,13 +41,13 @@ def _bounded(node: Any, buffer: Any, named: set[Any]) -> list[Any] | None:
     return [_clipped(index, extent) if data else index for index, extent, data in both]
 
 
-def _clipped(index: Any, extent: Any) -> Any:
+def _clipped(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
     dtype = dtype_of(index)
     last = tir.Cast(dtype, extent) if dtype_of(extent) != dtype else extent
     return tir.Max(tir.Min(index, last - tir.const(1, dtype)), tir.const(0, dtype))
 
 
-def _is_data(index: Any, named: set[Any]) -> bool:
+def _is_data(index: PrimExpr, named: set[Any]) -> bool:
     # By hand: with a structural walk in here, within a structural map, 0.27 ended the process
     # ("unaligned fastbin chunk detected"); a small program does not show it.
     if isinstance(index, TensorLoad) or index in named:
@@ -56,11 +57,11 @@ def _is_data(index: Any, named: set[Any]) -> bool:
     return any(_is_data(part, named) for part in inner if isinstance(part, tvm.runtime.Object))
 
 
-def _named_by_data(func: Any) -> set[Any]:
+def _named_by_data(func: PrimFunc) -> set[PrimExpr]:
     """Variables that stand for something read."""
     named: set[Any] = set()
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         if _is_data(node.value, named):
             named.add(node.var)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import GENERATION, dtype_of, structural_equal, structural_hash, tir, tvm
+from .types import PrimExpr, PrimFunc
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -20,7 +21,7 @@ Change = Callable[[Any], Any]
 MOST_WHOLE = 1 << 24  # of floats: all whole numbers up to there are float32
 
 
-def map_numbers(func: Any, change: Change) -> Any:
+def map_numbers(func: PrimFunc, change: Change) -> PrimFunc:
     """A PrimFunc with each number as `change` makes it, in the order of a walk that is the same for
     functions of the same code.
     """
@@ -29,7 +30,7 @@ def map_numbers(func: Any, change: Change) -> Any:
     return _Copy(func, change).func()
 
 
-def without_numbers(func: Any) -> tuple[list[int], Any]:
+def without_numbers(func: PrimFunc) -> tuple[list[int], Any]:
     """The integers of a PrimFunc in the order of that walk, of other floats 0; and what is left of
     it, equal for those that differ in integers only.
     """
@@ -38,7 +39,7 @@ def without_numbers(func: Any) -> tuple[list[int], Any]:
         return copy.integers, tuple(copy.texts)
     found: list[int] = []
 
-    def note(node: Any) -> Any:
+    def note(node: PrimExpr) -> PrimExpr:
         count, is_inverse = as_integer(node)
         found.append(count)
         if isinstance(node, tir.IntImm):
@@ -48,7 +49,7 @@ def without_numbers(func: Any) -> tuple[list[int], Any]:
     return found, _Loops(map_numbers(func, note))
 
 
-def as_integer(node: Any) -> tuple[int, bool]:
+def as_integer(node: PrimExpr) -> tuple[int, bool]:
     """The integer that a number is or, of a float, is one over (true); 0 of other floats."""
     return (int(node.value), False) if isinstance(node, tir.IntImm) else _whole(float(node.value))
 
@@ -62,7 +63,7 @@ def _whole(value: float) -> tuple[int, bool]:
     return (count, True) if np.float32(1 / count) == np.float32(value) else (0, False)
 
 
-def stand_in(node: Any, count: Any) -> Any:
+def stand_in(node: PrimExpr, count: PrimExpr) -> PrimExpr:
     """An integer, or an expression of one, in the place of a number, as that stands for it."""
     if isinstance(node, tir.IntImm):
         if isinstance(count, int):
@@ -85,7 +86,7 @@ def _inverse(count: int) -> float:
 class _Loops:
     """A PrimFunc that is equal to another of the same structure."""
 
-    func: Any
+    func: PrimFunc
 
     def __hash__(self) -> int:
         return int(structural_hash(self.func))
@@ -107,7 +108,7 @@ class _Copy:
     What is no integer any more is a parameter first, for which `specialize` writes the expression.
     """
 
-    def __init__(self, func: Any, change: Change | None = None) -> None:
+    def __init__(self, func: PrimFunc, change: Change | None = None) -> None:
         self.change = change
         self.data = json.loads(tvm.ir.save_json(func))
         self.nodes: list[Any] = [{"type_key": ""}]
@@ -125,7 +126,7 @@ class _Copy:
         self.places[int(old["params"])] = params
         return self._copied(self.data["root"])
 
-    def func(self) -> Any:
+    def func(self) -> PrimFunc:
         """The PrimFunc as changed."""
         params = self.nodes[int(self.nodes[self.root]["attrs"]["params"])]
         params["data"] = [*params.get("data", ()), *self.variables]
@@ -155,13 +156,13 @@ class _Copy:
             self.nodes[made]["attrs"] = {n: self._field(node, n, value) for n, value in fields}
         return made
 
-    def _field(self, node: Any, name: str, value: str) -> str:
+    def _field(self, node: PrimExpr, name: str, value: str) -> str:
         if name in _PLAIN:
             self.texts.append(value)
             return value
         return str(self._copied(int(value)))
 
-    def _children(self, node: Any) -> list[int]:
+    def _children(self, node: PrimExpr) -> list[int]:
         """The parts of an array or a map; of a map with the parameters for its keys, which TVM
         lists by address, in the order of these.
         """
@@ -171,7 +172,7 @@ class _Copy:
         pairs = sorted(zip(parts[::2], parts[1::2], strict=True), key=lambda p: self.places[p[0]])
         return [part for pair in pairs for part in pair]
 
-    def _number(self, node: Any) -> int:
+    def _number(self, node: PrimExpr) -> int:
         fields, is_integer = node["attrs"], node["type_key"] == "IntImm"
         value = int(fields["value"]) if is_integer else float(fields["value"])
         count, is_inverse = (value, False) if is_integer else _whole(value)
@@ -197,6 +198,6 @@ class _Copy:
         fields = {"dtype": dtype, "name": str(text), "span": "0", "type_annotation": str(kind)}
         return self._added({"type_key": "tir.Var", "attrs": fields})
 
-    def _added(self, node: Any) -> int:
+    def _added(self, node: PrimExpr) -> int:
         self.nodes.append(node)
         return len(self.nodes) - 1

@@ -14,6 +14,7 @@ from tvm.ir import _ffi_api
 from tvm.ir.op import register_op_attr
 
 from . import GENERATION, dtype_of, tir, tvm, walk
+from .types import Op, PrimExpr, PrimFunc
 
 DOTS = {2: "selfbyoc.dot2", 4: "selfbyoc.dot4"}  # by the levels of a word
 QUOTIENT = "selfbyoc.quotient"
@@ -22,7 +23,7 @@ WITHIN = "selfbyoc.within"
 Lowering = Callable[..., Any]  # of the arguments, vectors or not
 
 
-def _registered(name: str) -> Any:
+def _registered(name: str) -> Op:
     _ffi_api.RegisterOp(name, "an op of selfbyoc's")
     register_op_attr(name, "TVectorizable", True)
     register_op_attr(name, "TCallEffectKind", 1)  # pure
@@ -49,36 +50,36 @@ within = own_op(WITHIN, lambda x, low, high: tir.Max(low, tir.Min(high, x)), "fl
 """x within limits, of which one is not above 0 and the other not below it."""
 
 
-def dot(word: int, unsigned: Any, signed: Any) -> Any:
+def dot(word: int, unsigned: Any, signed: Any) -> PrimExpr:
     """Of the four bytes of two int32, or of two levels of 16 bits: those of the first count 0 to
     255, of the second -128 to 127.
     """
     return tir.call_intrin("int32", _DOTS[word], unsigned, signed)
 
 
-def is_own(node: Any, name: str) -> bool:
+def is_own(node: PrimExpr, name: str) -> bool:
     """Whether an expression is a call of such an op."""
     return getattr(getattr(node, "op", None), "name", "") == name
 
 
-def has_own(func: Any, name: str) -> bool:
+def has_own(func: PrimFunc, name: str) -> bool:
     """Whether a function has a call of such an op."""
     found: list[Any] = []
     walk(func.body, lambda node: found.append(node) if is_own(node, name) else None, "Call")
     return bool(found)
 
 
-def lanes_of(expr: Any) -> int:
+def lanes_of(expr: PrimExpr) -> int:
     """Elements of a vector."""
     return int(str(dtype_of(expr)).partition("x")[2] or 1)
 
 
-def as_bits(dtype: str, value: Any) -> Any:
+def as_bits(dtype: str, value: PrimExpr) -> PrimExpr:
     """The same bits as another dtype."""
     return value if str(dtype_of(value)) == dtype else tir.reinterpret(dtype, value)
 
 
-def llvm(name: str, dtype: str, *args: Any) -> Any:
+def llvm(name: str, dtype: str, *args: Any) -> PrimExpr:
     """A call of an instruction by LLVM's name; 0.17 wants the number of arguments first."""
     count = () if GENERATION == "relax" else (tir.const(len(args), "uint32"),)
     return tir.call_llvm_pure_intrin(dtype, name, *count, *args)

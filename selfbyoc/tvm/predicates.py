@@ -6,6 +6,7 @@ from typing import Any
 
 from . import GENERATION, BlockRealize, tir
 from .rewrite import block_with
+from .types import PrimFunc, Stmt
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -13,22 +14,22 @@ if GENERATION == "relax":
 _TEST = "tefuse.test"
 
 
-def with_predicates(node: Any, change: Any) -> Any:
+def with_predicates(node: Stmt, change: Any) -> Stmt:
     """A statement whose blocks run where `change` of their predicates holds."""
 
-    def changed(realize: Any) -> Any:
+    def changed(realize: Stmt) -> Stmt:
         return BlockRealize(realize.iter_values, change(realize.predicate), realize.block)
 
     return tvm_ffi.structural_map(node, ((BlockRealize, changed),))
 
 
-def without_tests(func: Any) -> Any:
+def without_tests(func: PrimFunc) -> PrimFunc:
     """A PrimFunc whose blocks run always, what they are tested for written beside them; the other
     way round: `tested_again`. Of memory that is written under a test of a symbolic size
     CompactBufferAllocation (0.27) finds no bound and makes 2**31 - 1 elements of it.
     """
 
-    def hidden(realize: Any) -> Any:
+    def hidden(realize: Stmt) -> Stmt:
         if isinstance(realize.predicate, tir.IntImm):
             return realize
         notes = {**realize.block.annotations, _TEST: realize.predicate}
@@ -38,10 +39,10 @@ def without_tests(func: Any) -> Any:
     return tvm_ffi.structural_map(func, ((BlockRealize, hidden),))
 
 
-def tested_again(func: Any) -> Any:
+def tested_again(func: PrimFunc) -> PrimFunc:
     """A PrimFunc that was `without_tests`, with them."""
 
-    def shown(realize: Any) -> Any:
+    def shown(realize: Stmt) -> Stmt:
         notes = dict(realize.block.annotations)
         if _TEST not in notes:
             return realize
@@ -52,6 +53,6 @@ def tested_again(func: Any) -> Any:
     return tvm_ffi.structural_map(func, ((BlockRealize, shown),))
 
 
-def _with_notes(block: Any, notes: Any) -> Any:
+def _with_notes(block: Stmt, notes: Any) -> Stmt:
     kept = block.reads, block.writes, block.body, block.alloc_buffers
     return block_with(block, *kept, notes=notes)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import GENERATION, SBlock, TensorLoad, dtype_of, tir, tvm, walk
+from .types import IterVar, PrimExpr, PrimFunc, Stmt, TirNode
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -25,12 +26,12 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def map_calls(func: Any, change: Any) -> Any:
+def map_calls(func: PrimFunc, change: Any) -> PrimFunc:
     """A PrimFunc whose calls of intrinsics are replaced by what `change` makes of them."""
     return mapped(func, "Call", change)
 
 
-def mapped(node: Any, kind: str, change: Any) -> Any:
+def mapped(node: TirNode, kind: str, change: Any) -> TirNode:
     """A PrimFunc or a statement with each node of a kind as `change` makes it."""
     if GENERATION == "relax":
         found = getattr(tvm.ir if kind in ("Call", "TensorLoad") else tir, kind)
@@ -40,41 +41,41 @@ def mapped(node: Any, kind: str, change: Any) -> Any:
     return tir.stmt_functor.ir_transform(node, None, change, [f"tir.{kind}"])
 
 
-def folded(func: Any) -> Any:
+def folded(func: PrimFunc) -> PrimFunc:
     """A PrimFunc whose operators on two integers are the integers that they give: 7 for 9 + 1 - 3;
     on 0.27 only.
     """
 
-    def fold(node: Any) -> Any:
+    def fold(node: PrimExpr) -> PrimExpr:
         both = isinstance(node.a, tir.IntImm) and isinstance(node.b, tir.IntImm)
         return OPERATORS[type(node).__name__](node.a, node.b) if both else node
 
     return tvm_ffi.structural_map(func, tuple((getattr(tir, name), fold) for name in OPERATORS))
 
 
-def map_loops(func: Any, change: Any) -> Any:
+def map_loops(func: PrimFunc, change: Any) -> PrimFunc:
     """A PrimFunc with each loop replaced by what `change` makes of it, inner ones first."""
     return mapped(func, "For", change)
 
 
-def map_sequences(func: Any, change: Any) -> Any:
+def map_sequences(func: PrimFunc, change: Any) -> PrimFunc:
     """A PrimFunc with each sequence of statements as `change` makes it, inner ones first."""
     return mapped(func, "SeqStmt", change)
 
 
-def with_annotation(func: Any, name: str, wanted: Any) -> Any:
+def with_annotation(func: PrimFunc, name: str, wanted: Any) -> PrimFunc:
     """A lowered PrimFunc with an annotation, true, on each allocation that is `wanted(scope, dtype,
     extents)`.
     """
     yes = tir.const(1, "bool")
 
-    def of_relax(node: Any) -> Any:
+    def of_relax(node: Stmt) -> Stmt:
         buffer = node.buffer
         if not wanted(buffer.scope(), buffer.dtype, buffer.shape):
             return node
         return tir.AllocBuffer(buffer, {**(node.annotations or {}), name: yes})
 
-    def of_relay(node: Any) -> Any:
+    def of_relay(node: Stmt) -> Stmt:
         scope = node.buffer_var.type_annotation.storage_scope
         if not wanted(scope, node.dtype, node.extents):
             return node
@@ -90,21 +91,21 @@ def with_annotation(func: Any, name: str, wanted: Any) -> Any:
     )
 
 
-def variables_in(expr: Any) -> set[Any]:
+def variables_in(expr: PrimExpr) -> set[PrimExpr]:
     """The variables of an expression."""
     found: set[Any] = set()
     walk(expr, lambda node: found.add(node) if isinstance(node, tir.Var) else None)
     return found
 
 
-def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
+def substitute(expr: TirNode, new: Mapping[PrimExpr, PrimExpr]) -> TirNode:
     """An expression with other expressions for some of its variables."""
     if GENERATION == "relax":
         return tvm_ffi.structural_map(expr, (tvm.ir.Var, lambda var: new.get(var, var)))
     return tir.stmt_functor.substitute(expr, new)
 
 
-def each_var_once(func: Any) -> Any:
+def each_var_once(func: PrimFunc) -> PrimFunc:
     """A function in which no two expressions bind the same variable: copies of one, as of a loop
     that was split after TVM's own step that does this, LLVM's code generator refuses.
     """
@@ -119,18 +120,20 @@ def each_var_once(func: Any) -> Any:
     return func.with_body(body)
 
 
-def _with_own_variable(let: Any) -> Any:
+def _with_own_variable(let: PrimExpr) -> PrimExpr:
     var = tir.Var(let.var.name, let.var.dtype)
     return tir.Let(var, let.value, substitute(let.body, {let.var: var}))
 
 
-def in_ssa(func: Any) -> Any:
+def in_ssa(func: PrimFunc) -> PrimFunc:
     """The same function, with variables of its own for each expression and loop that binds one."""
     mod = tir.transform.ConvertSSA()(tvm.IRModule({"main": func}))
     return mod["main"]
 
 
-def with_body(loop: Any, body: Any, extent: Any = None, kind: int | None = None) -> Any:
+def with_body(
+    loop: Stmt, body: Stmt, extent: PrimExpr | None = None, kind: int | None = None
+) -> Stmt:
     """A loop with another body, of so many turns, of another kind."""
     rest = (loop.step,) if GENERATION == "relax" else ()
     return tir.For(
@@ -140,13 +143,13 @@ def with_body(loop: Any, body: Any, extent: Any = None, kind: int | None = None)
     )  # fmt: skip
 
 
-def with_range(loop: Any, var: Any, extent: int, body: Any) -> Any:
+def with_range(loop: Stmt, var: PrimExpr, extent: int, body: Stmt) -> Stmt:
     """A loop from 0 in place of another one."""
     zero = tir.const(0, dtype_of(var))
     return tir.For(var, zero, extent, loop.kind, body)
 
 
-def sequence(stmts: Iterable[Any]) -> Any:
+def sequence(stmts: Iterable[Stmt]) -> Stmt:
     """Statements one after the other; TVM wants no sequence in a sequence, and none of one."""
     flat: list[Any] = []
     for stmt in stmts:
@@ -154,7 +157,7 @@ def sequence(stmts: Iterable[Any]) -> Any:
     return flat[0] if len(flat) == 1 else tir.SeqStmt(flat)
 
 
-def map_loads_and_calls(expr: Any, change: Any) -> Any:
+def map_loads_and_calls(expr: PrimExpr, change: Any) -> PrimExpr:
     """An expression with its loads and calls as `change` makes them, inner ones first."""
     if GENERATION == "relax":
         return tvm_ffi.structural_map(expr, ((TensorLoad, change), (tvm.ir.Call, change)))
@@ -162,19 +165,19 @@ def map_loads_and_calls(expr: Any, change: Any) -> Any:
     return tir.stmt_functor.ir_transform(tir.Evaluate(expr), None, change, kinds).value
 
 
-def is_conditional(node: Any) -> bool:
+def is_conditional(node: PrimExpr) -> bool:
     """Whether an expression is `if_then_else`."""
     return type(node).__name__ == "Call" and getattr(node.op, "name", "").endswith(".if_then_else")
 
 
-def prefetch_op(load: Any) -> Any:
+def prefetch_op(load: PrimExpr) -> PrimExpr:
     """A hint to read the line of a buffer's element into L2."""
     prefix = "tir" if GENERATION == "relay" else "tirx"
     at = tir.call_intrin("handle", f"{prefix}.address_of", load)
     return tir.call_intrin("void", f"{prefix}.prefetch", at, 0, 2, 1)
 
 
-def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
+def with_nodes(func: PrimFunc, load: PrimExpr, store: Stmt, block: Stmt) -> PrimFunc:
     """A PrimFunc with each load, store and block, from the inside out, as these return it."""
     if GENERATION == "relax":
         kinds = ((TensorLoad, load), (tir.BufferStore, store), (SBlock, block))
@@ -190,14 +193,14 @@ def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
 
 
 def block_with(
-    block: Any,
+    block: Stmt,
     reads: Any,
     writes: Any,
-    body: Any,
+    body: Stmt,
     buffers: Any,
-    axes: Any = None,
+    axes: list[IterVar] | None = None,
     notes: Any = None,
-) -> Any:
+) -> Stmt:
     """A block with other regions, another body, other buffers, perhaps other axes and notes."""
     return type(block)(
         block.iter_vars if axes is None else axes, reads, writes, block.name_hint, body,
@@ -206,7 +209,7 @@ def block_with(
     )  # fmt: skip
 
 
-def with_broadcasts(func: Any) -> Any:
+def with_broadcasts(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc where a few neighbours, repeated over the lanes, are one short load and a
     shuffle. 0.27's LLVM 22 sees that of pairs by itself; 0.17's LLVM 10 loads lane by lane (8 times
     slower).
@@ -214,7 +217,7 @@ def with_broadcasts(func: Any) -> Any:
     if GENERATION == "relax":
         return func
 
-    def short(load: Any) -> Any:
+    def short(load: PrimExpr) -> PrimExpr:
         found = _repeated(load.indices[0]) if len(load.indices) == 1 else None
         if found is None:
             return load
@@ -225,7 +228,7 @@ def with_broadcasts(func: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, short, ["tir.BufferLoad"]))
 
 
-def _repeated(index: Any) -> tuple[Any, int, int] | None:
+def _repeated(index: PrimExpr) -> tuple[Any, int, int] | None:
     """First element, number and lanes of `start + lane % number`; None for any other index."""
     terms = _terms(index)
     starts = [t.value for t in terms if isinstance(t, tir.Broadcast)]
@@ -242,5 +245,5 @@ def _repeated(index: Any) -> tuple[Any, int, int] | None:
     return (sum(starts, tir.const(0)), count, lanes) if fits else None
 
 
-def _terms(index: Any) -> list[Any]:
+def _terms(index: PrimExpr) -> list[PrimExpr]:
     return [*_terms(index.a), *_terms(index.b)] if isinstance(index, tir.Add) else [index]

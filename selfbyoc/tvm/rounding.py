@@ -7,6 +7,7 @@ from typing import Any
 from tvm.ir.op import register_op_attr
 
 from . import GENERATION, tir
+from .types import PrimExpr
 
 # Neither TVM says that it can be vectorised, though LLVM rounds vectors: a loop with one rounding
 # in it became scalar, all of it (0.17 and 0.27; docs/makers/tvm-notes.md).
@@ -15,6 +16,6 @@ register_op_attr(
 )
 
 
-def nearbyint(x: Any) -> Any:
+def nearbyint(x: Any) -> PrimExpr:
     """To the nearest integer, halves to even."""
     return tir.nearbyint(x)

@@ -37,7 +37,7 @@ gets the addresses of all others: there is no password. Keep it in a network of 
 _THREADS = "runtime.NumThreads"
 
 
-def ask_tracker(address: tuple[str, int], question: list[Any], patience: float) -> Any:
+def ask_tracker(address: tuple[str, int], question: Sequence[int | str], patience: float) -> Any:
     """A tracker's answer. TVM's own client waits for it without end, and a minute for a tracker.
 
     Raises OSError where nobody listens, TimeoutError (an OSError) where no answer came in time,

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import GENERATION, tir
+from .types import PrimFunc
 
 if GENERATION == "relax":
     from tvm import s_tir
@@ -48,7 +49,7 @@ def is_prim_func(value: Any) -> bool:
     return isinstance(value, tir.PrimFunc)
 
 
-def register_intrinsic(name: str, description: Any, implementation: Any) -> None:
+def register_intrinsic(name: str, description: PrimFunc, implementation: PrimFunc) -> None:
     """Make a tensor intrinsic known to TVM, in place of one of the same name."""
     TensorIntrin.register(name, description, implementation, override=True)
 

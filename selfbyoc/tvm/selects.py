@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import GENERATION, dtype_of, tir
+from .types import PrimExpr, PrimFunc
 
 if GENERATION == "relax":
     import tvm_ffi
 
 
-def without_decided(func: Any) -> Any:
+def without_decided(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc where a Select among vectors whose condition is known is what it selects.
 
     TVM folds those of scalars only, and a Select reads both sides: of a window's tap in the padding
     an element outside of the buffer.
     """
 
-    def chosen(select: Any) -> Any:
+    def chosen(select: PrimExpr) -> PrimExpr:
         condition = select.condition
         if isinstance(condition, tir.Broadcast):
             condition = condition.value
@@ -30,14 +29,14 @@ def without_decided(func: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, chosen, ["tir.Select"]))
 
 
-def without_truncation(func: Any) -> Any:
+def without_truncation(func: PrimFunc) -> PrimFunc:
     """A PrimFunc whose integers are divided by constants rounding down, with the signs apart.
 
     Of a vector, TVM's simplifier (0.17 and 0.27) takes `(5 - 3 * lane) / 3` for `1 - lane`, as if
     C's division rounded down: an average over a dilated window counted one pixel too many.
     """
 
-    def divided(node: Any) -> Any:
+    def divided(node: PrimExpr) -> PrimExpr:
         if not (dtype_of(node).startswith("int") and isinstance(node.b, tir.IntImm)):
             return node
         if isinstance(node.a, tir.IntImm) or int(node.b) <= 0:
@@ -52,14 +51,14 @@ def without_truncation(func: Any) -> Any:
     return func.with_body(body)
 
 
-def without_max_min(func: Any) -> Any:
+def without_max_min(func: PrimFunc) -> PrimFunc:
     """A PrimFunc with Select for Max and Min: TVM's C codegen gets these two wrong.
 
     It keeps their operands by text and uses them again within a scope, even when the buffer that
     they were read from has been written since (SSAGetID in CodeGenC, 0.17 and 0.27).
     """
 
-    def select(expr: Any) -> Any:
+    def select(expr: PrimExpr) -> PrimExpr:
         larger = type(expr).__name__ == "Max"
         return tir.Select(expr.a > expr.b if larger else expr.a < expr.b, expr.a, expr.b)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import GENERATION, BlockRealize, StringImm, dtype_of, param_buffers, tir, tvm, walk
 from .rewrite import block_with, sequence, substitute
+from .types import Buffer, PrimExpr, PrimFunc, Stmt, TirNode
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -19,7 +20,7 @@ MOST = (1 << 31) - 1  # elements of a buffer
 INPUT_ERROR = "InputError: "  # what 0.17 says of one, whose assertions know no kinds
 
 
-def size_variable(name: str, func: Any = None) -> Any:
+def size_variable(name: str, func: PrimFunc | None = None) -> PrimExpr:
     """A variable for a symbolic size: of 32 bits, as all indices are but those of functions (such
     as this `func` of some size) that compute with integers of 64.
     """
@@ -27,7 +28,7 @@ def size_variable(name: str, func: Any = None) -> Any:
     return tir.Var(name, next(map(dtype_of, extents), "int32"))
 
 
-def symbols(func: Any) -> dict[str, Any]:
+def symbols(func: PrimFunc) -> dict[str, PrimExpr]:
     """The variables among the extents of a PrimFunc's parameters, by name."""
     found: dict[str, Any] = {}
     for extent in _extents(func):
@@ -36,12 +37,12 @@ def symbols(func: Any) -> dict[str, Any]:
     return found
 
 
-def _extents(func: Any) -> Iterator[Any]:
+def _extents(func: PrimFunc) -> Iterator[Any]:
     for buffer in param_buffers(func):
         yield from getattr(buffer, "shape", None) or ()
 
 
-def with_own_names(func: Any) -> Any:
+def with_own_names(func: PrimFunc) -> PrimFunc:
     """The same PrimFunc, its symbols known by name: two of one name get other ones."""
     known = symbols(func)
     new: dict[Any, Any] = {}
@@ -51,22 +52,22 @@ def with_own_names(func: Any) -> Any:
     return substitute(func, new) if new else func
 
 
-def with_identifiers(func: Any) -> Any:
+def with_identifiers(func: PrimFunc) -> PrimFunc:
     """The same PrimFunc, its symbols named as C wants it: one may be called `min(6, n)`."""
     named = ((var, re.sub(r"\W+", "_", name).strip("_")) for name, var in symbols(func).items())
     new = {var: tir.Var(name, dtype_of(var)) for var, name in named if name != str(var.name)}
     return substitute(func, new) if new else func
 
 
-def rooted(block: Any) -> Any:
+def rooted(block: Stmt) -> Stmt:
     """The body of a scheduled PrimFunc of this block."""
     return BlockRealize([], tir.const(1, "bool"), block)
 
 
-def with_shapes(func: Any, change: Callable[[Any], Any]) -> Any:
+def with_shapes(func: PrimFunc, change: Callable[[Any], Any]) -> PrimFunc:
     """A lowered PrimFunc whose allocations have each extent as `change` returns it."""
 
-    def of_relax(kind: Any) -> Any:
+    def of_relax(kind: Buffer) -> Buffer:
         shape = [change(extent) for extent in kind.shape]
         if all(new is old for new, old in zip(shape, kind.shape, strict=True)):
             return kind
@@ -76,7 +77,7 @@ def with_shapes(func: Any, change: Callable[[Any], Any]) -> Any:
         )  # fmt: skip
         return buffer.ty
 
-    def of_relay(node: Any) -> Any:
+    def of_relay(node: Stmt) -> Stmt:
         extents = [change(extent) for extent in node.extents]
         return tir.Allocate(
             node.buffer_var, node.dtype, extents, node.condition, node.body, node.annotations
@@ -88,17 +89,17 @@ def with_shapes(func: Any, change: Callable[[Any], Any]) -> Any:
     return func.with_body(body)
 
 
-def map_products(node: Any, change: Any) -> Any:
+def map_products(node: PrimFunc, change: Any) -> TirNode:
     """A statement with each product as `change` makes it."""
     return tvm_ffi.structural_map(node, ((tir.Mul, change),))
 
 
-def with_factors_last(func: Any) -> Any:
+def with_factors_last(func: PrimFunc) -> PrimFunc:
     """A PrimFunc with (part * tiles) * 6 for part * (tiles * 6): of the second TVM does not see
     that 6 divides it, nor then that what lies in a tile is of a constant size.
     """
 
-    def change(product: Any) -> Any:
+    def change(product: PrimExpr) -> PrimExpr:
         for a, b in ((product.a, product.b), (product.b, product.a)):
             if isinstance(b, tir.Mul) and isinstance(b.b, tir.IntImm) and not _is_number(a):
                 return a * b.a * b.b
@@ -113,19 +114,19 @@ def _is_number(expr: Any) -> bool:
     return isinstance(expr, (tir.IntImm, tir.FloatImm))
 
 
-def each_defined_once(func: Any) -> Any:
+def each_defined_once(func: PrimFunc) -> PrimFunc:
     """A PrimFunc in which no two loops have one variable."""
     return s_tir.transform.ConvertSSA()(tvm.IRModule({"main": func}))["main"]
 
 
-def within_32_bits(func: Any) -> Any:
+def within_32_bits(func: PrimFunc) -> PrimFunc:
     """A scheduled PrimFunc that raises an InputError before it does anything, where a buffer has
     more elements than an index of 32 bits reaches.
     """
     return asserting(func, [_few_enough(shape) for shape in _symbolic_shapes(func)])
 
 
-def asserting(func: Any, checks: Sequence[tuple[Any, str]]) -> Any:
+def asserting(func: PrimFunc, checks: Sequence[tuple[Any, str]]) -> PrimFunc:
     """A PrimFunc that raises an InputError with such a text, before it does anything, where a
     condition does not hold.
     """
@@ -138,11 +139,11 @@ def asserting(func: Any, checks: Sequence[tuple[Any, str]]) -> Any:
     )
 
 
-def _symbolic_shapes(func: Any) -> list[Any]:
+def _symbolic_shapes(func: PrimFunc) -> list[list[PrimExpr]]:
     """The distinct shapes of a function's buffers that are not constant."""
     buffers = list(param_buffers(func))
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         buffers.extend(node.alloc_buffers)
 
     walk(func.body, visit, "SBlock", "Block")
@@ -151,7 +152,7 @@ def _symbolic_shapes(func: Any) -> list[Any]:
     return list({str(shape): shape for shape in opened}.values())
 
 
-def _few_enough(shape: Sequence[Any]) -> tuple[Any, str]:
+def _few_enough(shape: Sequence[PrimExpr]) -> tuple[Any, str]:
     """Whether a buffer of this shape has no more elements than that; what to say else."""
     count: Any = tir.IntImm("int64", 1)
     for extent in shape:
@@ -160,7 +161,7 @@ def _few_enough(shape: Sequence[Any]) -> tuple[Any, str]:
     return count <= MOST, text
 
 
-def with_assertions(checks: Iterable[tuple[Any, str]], body: Any) -> Any:
+def with_assertions(checks: Iterable[tuple[Any, str]], body: Stmt) -> Stmt:
     """A statement after assertions. Theirs is an InputError."""
     if GENERATION == "relax":
         kind = StringImm("selfbyoc.InputError")

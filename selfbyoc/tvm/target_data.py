@@ -14,7 +14,7 @@ def target_data(target: Any) -> Any:
     return target
 
 
-def _parse_cli(text: str) -> dict[str, Any]:
+def _parse_cli(text: str) -> dict[str, str]:
     """`llvm -mcpu=znver4 -num-cores=2` as a dict; 0.27 refuses the command-line form."""
     kind, *options = text.split()
     found: dict[str, Any] = {"kind": kind}

@@ -13,11 +13,12 @@ from typing import Any
 
 from ..errors import MissingExtra
 from . import GENERATION, tvm
+from .types import PrimExpr, Schedule, Trace, TuneContext
 
 _NEEDED = ("psutil", "cloudpickle")  # of MetaSchedule, and of TVM's worker processes
 
 
-def apply_trace(sch: Any, trace: Any) -> None:
+def apply_trace(sch: Schedule, trace: Trace) -> None:
     """Apply a trace of MetaSchedule (JSON data) to a schedule of the function it was made for."""
     tir = tvm.s_tir if GENERATION == "relax" else tvm.tir
     tir.schedule.Trace.apply_json_to_schedule(trace, sch)
@@ -28,7 +29,7 @@ def schedule_error() -> type[Exception]:
     return (tvm.s_tir if GENERATION == "relax" else tvm.tir).schedule.schedule.ScheduleError
 
 
-def trace_data(trace: Any) -> Any:
+def trace_data(trace: Trace) -> Any:
     """A trace as JSON data; `apply_trace` is the inverse."""
     return json.loads(json.dumps(trace.as_json(), default=_number))
 
@@ -39,7 +40,7 @@ def _number(value: Any) -> Any:
 
 
 @cache
-def meta_schedule() -> Any:
+def meta_schedule() -> ModuleType:
     """TVM's MetaSchedule. Raises MissingExtra without the packages that it needs."""
     for name in _NEEDED:
         try:
@@ -59,7 +60,7 @@ def xgboost_model(**options: Any) -> Any:
     return meta_schedule().cost_model.XGBModel(**options)
 
 
-def tune_context(intrinsics: bool = False, **options: Any) -> Any:
+def tune_context(intrinsics: bool = False, **options: Any) -> TuneContext:
     """A task of MetaSchedule.
 
     When made, it loads all of TVM's tensor intrinsics, which takes 19 s on 0.27 and 8 s on 0.17:
@@ -88,18 +89,18 @@ def worker_process(**options: Any) -> Any:
     return importlib.import_module(place).PopenWorker(**options)
 
 
-def dlight() -> Any:
+def dlight() -> ModuleType:
     """TVM's schedule rules that need no tuning; 0.17 has none for CPUs."""
     folder = "tvm.s_tir" if GENERATION == "relax" else "tvm"
     return importlib.import_module(f"{folder}.dlight")
 
 
-def apply_steps(found: Any, sch: Any) -> None:
+def apply_steps(found: Schedule, sch: Schedule) -> None:
     """Do to a schedule what was done to another one of the same function."""
     found.trace.apply_to_schedule(sch, remove_postproc=False)
 
 
-def decision_of(number: int) -> Any:
+def decision_of(number: int) -> PrimExpr:
     """A number as a callback returns it to a trace: 0.17 takes objects alone, 0.27 none."""
     return number if GENERATION == "relax" else tvm.tir.IntImm("int32", number)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import dtype_of
+from .types import PrimExpr
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "FloorDiv": np.floor_divide,
@@ -26,7 +27,7 @@ class Unknown(Exception):
     """An expression that is not of loop variables alone, or too many iterations."""
 
 
-def evaluated(expr: Any, env: Mapping[Any, Any]) -> Any:
+def evaluated(expr: PrimExpr, env: Mapping[PrimExpr, np.ndarray]) -> Any:
     """An expression of integers for columns of its variables' values; a vector has its lanes in the
     other axis.
     """

@@ -8,9 +8,10 @@ from typing import Any
 
 from . import GENERATION, dtype_of, tir
 from .rewrite import ON_STACK, sequence, substitute
+from .types import Buffer, Stmt
 
 
-def with_vectors(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
+def with_vectors(named: Sequence[tuple[Any, Any]], body: Stmt) -> Stmt:
     """A statement where variables stand for vectors; later ones may use earlier ones.
 
     They are parts of one array on the stack, which LLVM turns into registers. TVM's own
@@ -34,7 +35,7 @@ def with_vectors(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
     return _allocated(array, substitute(stored, loads))
 
 
-def _allocated(array: Any, body: Any) -> Any:
+def _allocated(array: Buffer, body: Stmt) -> Stmt:
     """A lowered statement with memory of its own, on the stack whatever its size."""
     yes = tir.const(1, "bool")
     if GENERATION == "relax":

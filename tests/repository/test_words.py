@@ -127,7 +127,7 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import Case, Composite, Node, declare, either, op, require
-from selfbyoc.language.types import Schedule, Target
+from selfbyoc.tvm.types import Schedule, Target
 from selfbyoc.language.match.match import Match
 
 double = declare("double", compute=lambda x: x + x, numpy=lambda x: x + x)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from selfbyoc.language.types import Expr, Tensor
 from selfbyoc.machine import Machine
 from selfbyoc.schedules.kernels.conv import pack as direct
 from selfbyoc.schedules.kernels.conv.form import Conv2d, Form
@@ -24,6 +23,7 @@ from selfbyoc.schedules.steps.registers import out_of_registers, unroll_tile
 from selfbyoc.schedules.steps.tensors import extents, reduce_axes, split_index
 from selfbyoc.schedules.steps.tiles import BLOCK, RegisterTile, register_tiles
 from selfbyoc.tvm import te
+from selfbyoc.tvm.types import PrimExpr, Tensor
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,14 @@ def compute(conv: Conv2d, plan: RowPlan) -> RowStages:
     blocks, channels, high, wide, lanes = extents(conv.weight)
     rc, ry, rx = axes = reduce_axes(rc=channels, ry=high, rx=wide)
 
-    def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+    def element(n: PrimExpr, b: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr) -> PrimExpr:
         data = read(n, rc, y * p.pitch + x, ry, rx)
         return te.sum(conv.operands.times(data, conv.weight(b, rc, ry, rx, lane)), axis=axes)
 
     shape = (conv.out[0], blocks, p.height, p.width, lanes)
     sums = te.compute(shape, element, name=f"{conv.name}_sums")
 
-    def pixel(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
+    def pixel(n: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr) -> PrimExpr:
         block, lane = split_index(o, lanes)
         return sums(n, block, y, x, lane)
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...tir.lanes import found_in
 from ...tvm import param_buffers, region_buffer, tir
 from ...tvm.rewrite import is_conditional, substitute
+from ...tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
 from .expressions import LOADS, bytes_of, is_index, is_zero, parts
 
 PARALLEL = 1  # ForKind
@@ -30,9 +31,9 @@ class Root:
 class Loop:
     """A loop around an access."""
 
-    var: Any
-    first: Any
-    extent: Any
+    var: PrimExpr
+    first: PrimExpr
+    extent: PrimExpr
     is_parallel: bool
 
 
@@ -41,13 +42,13 @@ class Access:
     """A load or a store of one element or a vector, by a flat index."""
 
     root: Root
-    buffer: Any
-    raw: Any  # the index as it stands, and
-    index: Any  # with values for the names of a let
+    buffer: Buffer
+    raw: PrimExpr  # the index as it stands, and
+    index: PrimExpr  # with values for the names of a let
     loops: tuple[Loop, ...]
-    guards: tuple[Any, ...]  # conditions around it
+    guards: tuple[PrimExpr, ...]  # conditions around it
     elements: int  # of the buffer, in the access's dtype
-    value: Any = None  # of a store
+    value: PrimExpr | None = None  # of a store
     open: str = ""  # why nothing can be said of it
 
     @property
@@ -61,7 +62,7 @@ class Place:
     """Where the walk is."""
 
     loops: tuple[Loop, ...] = ()
-    guards: tuple[Any, ...] = ()
+    guards: tuple[PrimExpr, ...] = ()
 
     def under(self, *guards: Any) -> Place:
         """The same, where these hold too."""
@@ -77,7 +78,7 @@ class Accesses:
     calls: list[str] = field(default_factory=list)  # that take the address of a buffer
 
 
-def accesses(lowered: Any, source: Any) -> Accesses:
+def accesses(lowered: PrimFunc, source: PrimFunc) -> Accesses:
     """The accesses of a function just before it becomes machine code; `source` is the same
     function before it was lowered, whose parameters are the arguments.
     """
@@ -93,20 +94,20 @@ def accesses(lowered: Any, source: Any) -> Accesses:
 class Walk:
     """Goes through a lowered function once; analysis/gpu has one that knows threads."""
 
-    arguments: list[Any]
+    arguments: list[Buffer]
     roots: dict[Any, Root]  # by the variable of the memory
     lets: dict[Any, Any]
     result: Accesses
 
-    def argument(self, var: Any, position: int) -> None:
+    def argument(self, var: PrimExpr, position: int) -> None:
         buffer = self.arguments[position]
         self._add(var, Root(str(buffer.name), bytes_of(buffer.shape, buffer.dtype), position, ()))
 
-    def _add(self, var: Any, root: Root) -> None:
+    def _add(self, var: PrimExpr, root: Root) -> None:
         self.roots[var] = root
         self.result.roots.append(root)
 
-    def statement(self, stmt: Any, place: Place) -> None:
+    def statement(self, stmt: Stmt, place: Place) -> None:
         """Everything in a statement."""
         kind = type(stmt).__name__
         visit = getattr(self, f"_{kind}", None)
@@ -116,53 +117,53 @@ class Walk:
         if kind != "Return":
             self.result.calls.append(f"a statement {kind}")
 
-    def _SeqStmt(self, stmt: Any, place: Place) -> None:
+    def _SeqStmt(self, stmt: Stmt, place: Place) -> None:
         for each in stmt.seq:
             self.statement(each, place)
 
-    def _For(self, stmt: Any, place: Place) -> None:
+    def _For(self, stmt: Stmt, place: Place) -> None:
         first, extent = self._plain(stmt.min), self._plain(stmt.extent)
         loop = Loop(stmt.loop_var, first, extent, int(stmt.kind) == PARALLEL)
         self.statement(stmt.body, Place((*place.loops, loop), place.guards))
 
-    def _IfThenElse(self, stmt: Any, place: Place) -> None:
+    def _IfThenElse(self, stmt: Stmt, place: Place) -> None:
         self._expression(stmt.condition, place)
         condition = self._plain(stmt.condition)
         self.statement(stmt.then_case, place.under(condition))
         if stmt.else_case is not None:
             self.statement(stmt.else_case, place.under(tir.Not(condition)))
 
-    def _LetStmt(self, stmt: Any, place: Place) -> None:
+    def _LetStmt(self, stmt: Stmt, place: Place) -> None:
         self._Bind(stmt, place)
         self.statement(stmt.body, place)
 
-    def _Bind(self, stmt: Any, place: Place) -> None:
+    def _Bind(self, stmt: Stmt, place: Place) -> None:
         self._expression(stmt.value, place)
         if is_index(stmt.value):
             self.lets[stmt.var] = self._plain(stmt.value)
 
-    def _AttrStmt(self, stmt: Any, place: Place) -> None:
+    def _AttrStmt(self, stmt: Stmt, place: Place) -> None:
         self.statement(stmt.body, place)
 
-    def _AssertStmt(self, stmt: Any, place: Place) -> None:
+    def _AssertStmt(self, stmt: Stmt, place: Place) -> None:
         self._expression(stmt.condition, place)
         if hasattr(stmt, "body"):
             self.statement(stmt.body, place)
 
-    def _Evaluate(self, stmt: Any, place: Place) -> None:
+    def _Evaluate(self, stmt: Stmt, place: Place) -> None:
         self._expression(stmt.value, place)
 
-    def _Allocate(self, stmt: Any, place: Place) -> None:
+    def _Allocate(self, stmt: Stmt, place: Place) -> None:
         name, size = str(stmt.buffer_var.name), bytes_of(stmt.extents, stmt.dtype)
         self._add(stmt.buffer_var, Root(name, size, None, place.loops))
         self.statement(stmt.body, place)
 
-    def _AllocBuffer(self, stmt: Any, place: Place) -> None:
+    def _AllocBuffer(self, stmt: Stmt, place: Place) -> None:
         buffer = stmt.buffer
         size = bytes_of(buffer.shape, buffer.dtype)
         self._add(buffer, Root(str(buffer.name), size, None, place.loops))
 
-    def _DeclBuffer(self, stmt: Any, place: Place) -> None:
+    def _DeclBuffer(self, stmt: Stmt, place: Place) -> None:
         if hasattr(stmt, "body"):  # 0.17
             self.statement(stmt.body, place)
             return
@@ -173,11 +174,11 @@ class Walk:
         else:
             self.roots[stmt.buffer] = base
 
-    def _BufferStore(self, stmt: Any, place: Place) -> None:
+    def _BufferStore(self, stmt: Stmt, place: Place) -> None:
         self._expression(stmt.value, place)
         self._access(stmt.buffer, stmt.indices, place, stmt.value)
 
-    def _expression(self, expr: Any, place: Place) -> None:
+    def _expression(self, expr: PrimExpr, place: Place) -> None:
         kind = type(expr).__name__
         if kind in _LEAVES:
             return
@@ -189,7 +190,7 @@ class Walk:
             for part in parts(expr, kind):
                 self._expression(part, place)
 
-    def _call(self, call: Any, place: Place) -> None:
+    def _call(self, call: PrimExpr, place: Place) -> None:
         name = str(getattr(call.op, "name", call.op)).rpartition(".")[2]
         if name == "prefetch":  # a hint; an address that nobody may touch is none
             return
@@ -206,7 +207,9 @@ class Walk:
                 continue
             self._expression(arg, place)
 
-    def _access(self, buffer: Any, indices: Sequence[Any], place: Place, value: Any) -> None:
+    def _access(
+        self, buffer: Buffer, indices: Sequence[Any], place: Place, value: PrimExpr | None
+    ) -> None:
         for index in indices:
             self._expression(index, place)
         root = self.roots.get(buffer) or self.roots.get(getattr(buffer, "data", None))
@@ -223,6 +226,6 @@ class Walk:
             Access(root, buffer, indices[0], index, place.loops, place.guards, elements, value, why)
         )
 
-    def _plain(self, expr: Any) -> Any:
+    def _plain(self, expr: PrimExpr) -> PrimExpr:
         """An expression of loop variables alone."""
         return substitute(expr, self.lets) if self.lets else expr

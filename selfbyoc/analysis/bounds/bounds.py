@@ -15,6 +15,7 @@ from ...machine import host
 from ...partition import partitioning
 from ...tir.lowering import finished
 from ...tvm import GENERATION
+from ...tvm.types import IRModule, Target
 from ..sizes import sizes_for
 from ..verify.inputs import arrays
 from ..verify.subjects import Subject, subjects
@@ -35,7 +36,7 @@ Place = tuple[str, str, str]  # a composite, its case, the target
 class Plan:
     """What to check for which target, and how long one step may take."""
 
-    target: Any
+    target: Target
     seed: int = 0
     timeout: float = 300.0
     is_run: bool = True
@@ -81,7 +82,7 @@ def _weight(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.nd
 
 
 def of_module(
-    mod: Any,
+    mod: IRModule,
     plan: Plan,
     composites: Iterable[Composite] | None = None,
     sizes: Mapping[str, int] | None = None,

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...tir.lanes import found_in, lanes_of
 from ...tvm import Analyzer, tvm
+from ...tvm.types import PrimExpr
 from ...tvm.values import Unknown, evaluated
 from .accesses import Loop
 from .expressions import LOADS
@@ -26,10 +27,10 @@ class Turns:
     """Some iterations: those for which all conditions hold."""
 
     index: np.ndarray  # [iteration, lane]
-    variables: Mapping[Any, np.ndarray]  # [iteration]
+    variables: Mapping[PrimExpr, np.ndarray]  # [iteration]
 
 
-def variables(*exprs: Any) -> list[Any]:
+def variables(*exprs: Any) -> list[PrimExpr]:
     """The variables of expressions."""
     found: dict[Any, None] = {}
     for expr in exprs:
@@ -37,13 +38,16 @@ def variables(*exprs: Any) -> list[Any]:
     return list(found)
 
 
-def is_plain(expr: Any) -> bool:
+def is_plain(expr: PrimExpr) -> bool:
     """Whether it is of loop variables alone."""
     return not found_in(expr, lambda node: type(node).__name__ in LOADS)
 
 
 def turns(
-    index: Any, guards: Sequence[Any], loops: Sequence[Loop], also: Sequence[Any] = ()
+    index: PrimExpr,
+    guards: Sequence[PrimExpr],
+    loops: Sequence[Loop],
+    also: Sequence[PrimExpr] = (),
 ) -> Iterator[Turns]:
     """All iterations of the variables of an index and conditions (and of `also`), in parts."""
     used = used_by(index, guards, loops, also)
@@ -63,8 +67,8 @@ def turns(
 
 
 def _part(
-    index: Any,
-    guards: Sequence[Any],
+    index: PrimExpr,
+    guards: Sequence[PrimExpr],
     loops: Sequence[Loop],
     first: Sequence[int],
     counts: Sequence[int],
@@ -87,8 +91,11 @@ def _part(
 
 
 def used_by(
-    index: Any, guards: Sequence[Any], loops: Sequence[Loop], also: Sequence[Any] = ()
-) -> set[Any]:
+    index: PrimExpr,
+    guards: Sequence[PrimExpr],
+    loops: Sequence[Loop],
+    also: Sequence[PrimExpr] = (),
+) -> set[PrimExpr]:
     """The variables of an index and conditions, and those that their ranges depend on."""
     used = {*variables(index, *guards), *also}
     for loop in reversed(loops):
@@ -97,7 +104,7 @@ def used_by(
     return used
 
 
-def extents(loops: Sequence[Loop]) -> dict[Any, int]:
+def extents(loops: Sequence[Loop]) -> dict[PrimExpr, int]:
     """The most iterations of each loop."""
     ana, found = Analyzer(), {}
     for loop in loops:

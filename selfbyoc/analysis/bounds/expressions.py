@@ -10,6 +10,7 @@ import numpy as np
 
 from ...tir.lanes import found_in
 from ...tvm import dtype_of
+from ...tvm.types import PrimExpr
 
 LOADS = ("BufferLoad", "TensorLoad")
 # What an expression is made of, by the name of its node; others have `a` and `b`, or nothing.
@@ -19,7 +20,7 @@ _PARTS = {
 }  # fmt: skip
 
 
-def parts(expr: Any, kind: str) -> Iterator[Any]:
+def parts(expr: PrimExpr, kind: str) -> Iterator[Any]:
     """What an expression is made of, by the name of its node."""
     if kind == "Shuffle":
         yield from expr.vectors
@@ -29,7 +30,7 @@ def parts(expr: Any, kind: str) -> Iterator[Any]:
         yield from (expr.a, expr.b)
 
 
-def is_index(value: Any) -> bool:
+def is_index(value: PrimExpr) -> bool:
     """Whether a value may stand in an index: integers, without loads and calls."""
     dtype = str(dtype_of(value))
     return dtype.startswith(("int", "bool")) and not found_in(
@@ -37,9 +38,10 @@ def is_index(value: Any) -> bool:
     )
 
 
-def is_zero(offset: Any) -> bool:
+def is_zero(offset: PrimExpr) -> bool:
     """Whether an offset is nothing."""
-    return int(getattr(offset, "value", offset)) == 0 if offset is not None else True
+    number = getattr(offset, "value", offset)
+    return number is None or int(number) == 0
 
 
 def bytes_of(extents: Sequence[Any], dtype: Any) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import lru_cache
-from typing import Any
 
 from ...tir.lanes import lane, lanes_of
 from ...tvm import Analyzer, tvm
+from ...tvm.types import PrimExpr
 from ...tvm.values import Unknown
 from .accesses import DATA, Access, Loop
 from .enumerate import is_plain, turns, variables
@@ -24,7 +24,7 @@ def inside(access: Access) -> Answer:
     return Answer(OPEN, DATA) if access.open else _enumerated(access)
 
 
-def _ends(index: Any) -> list[Any]:
+def _ends(index: PrimExpr) -> list[PrimExpr]:
     """The lanes of a vector, but for those between two others; none if they cannot be told."""
     count = lanes_of(index)
     if count == 1:
@@ -34,7 +34,7 @@ def _ends(index: Any) -> list[Any]:
     return [] if any(i is None for i in each) else each
 
 
-def _is_proved(each: Sequence[Any], access: Access) -> bool:
+def _is_proved(each: Sequence[PrimExpr], access: Access) -> bool:
     """By the analyzer, of the loops' ranges and the conditions around."""
     ana = analyzer(access.loops)
     with ExitStack() as stack:
@@ -43,7 +43,7 @@ def _is_proved(each: Sequence[Any], access: Access) -> bool:
         return bool(each) and all(_is_within(ana, index, access.elements) for index in each)
 
 
-def _is_within(ana: Any, index: Any, elements: int) -> bool:
+def _is_within(ana: Analyzer, index: PrimExpr, elements: int) -> bool:
     bound = ana.const_int_bound(index)
     if bound.min_value >= 0 and bound.max_value < elements:
         return True
@@ -51,7 +51,7 @@ def _is_within(ana: Any, index: Any, elements: int) -> bool:
 
 
 @lru_cache(maxsize=4)
-def analyzer(loops: tuple[Loop, ...]) -> Any:
+def analyzer(loops: tuple[Loop, ...]) -> Analyzer:
     """One that knows the ranges of loops."""
     ana = Analyzer()
     for loop in loops:
@@ -72,7 +72,7 @@ def _enumerated(access: Access) -> Answer:
     return answer
 
 
-def _over(access: Access, guards: Sequence[Any]) -> Answer:
+def _over(access: Access, guards: Sequence[PrimExpr]) -> Answer:
     try:
         for part in turns(access.index, guards, access.loops):
             beyond = (part.index < 0) | (part.index >= access.elements)

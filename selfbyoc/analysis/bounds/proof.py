@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...tvm.types import PrimFunc
 from .accesses import accesses
 from .inside import inside
 from .outputs import output, races
 from .records import AGAIN, OPEN, Answer, Listed, Proof
 
 
-def proof(lowered: Any, source: Any, outputs: int) -> Proof:
+def proof(lowered: PrimFunc, source: PrimFunc, outputs: int) -> Proof:
     """What can be proved of a function just before it becomes machine code; its last `outputs`
     arguments are the outputs.
     """

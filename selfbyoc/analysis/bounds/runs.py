@@ -14,6 +14,7 @@ from ...tvm import get_func, make_target, param_buffers, target_dict
 from ...tvm.bounds import checker_config, memory_of, with_bound_checks, with_poison
 from ...tvm.config import kernel_config
 from ...tvm.rewrite import is_conditional
+from ...tvm.types import PrimFunc, Target
 from .accesses import Access, accesses
 from .fences import as_tensor, fenced
 from .records import FAILED, LEFT_OUT, PASSED, Run
@@ -28,10 +29,10 @@ Function = Callable[..., Any]
 class Kernel:
     """A scheduled function, its lowered form and its machine code."""
 
-    func: Any
-    lowered: Any
+    func: PrimFunc
+    lowered: PrimFunc
     function: Function
-    target: Any
+    target: Target
     inputs: Sequence[np.ndarray]
     outputs: int
 
@@ -49,12 +50,12 @@ class Kernel:
         return arrays[-self.outputs :]
 
 
-def compiled(func: Any, target: Any) -> tuple[Any, Any, Any]:
+def compiled(func: PrimFunc, target: Target) -> tuple[Any, Any, Any]:
     """A finished function by the name that it is called by, lowered, and its machine code."""
     func = func.with_attr("global_symbol", SYMBOL)
     lowered: list[Any] = []
 
-    def last(made: Any) -> Any:
+    def last(made: PrimFunc) -> PrimFunc:
         lowered.append(at_last(made))
         return lowered[-1]
 
@@ -62,7 +63,7 @@ def compiled(func: Any, target: Any) -> tuple[Any, Any, Any]:
     return func, lowered[-1], module
 
 
-def built(func: Any, target: Any, inputs: Sequence[np.ndarray], outputs: int) -> Kernel:
+def built(func: PrimFunc, target: Target, inputs: Sequence[np.ndarray], outputs: int) -> Kernel:
     """A finished function that can be called, and what it was made of."""
     func, lowered, module = compiled(func, target)
     return Kernel(func, lowered, get_func(module, SYMBOL), target, inputs, outputs)
@@ -102,7 +103,7 @@ def _workspaces(kernel: Kernel) -> Run:
         return Run("workspaces", LEFT_OUT, "it has none")
 
     def results(sign: int) -> list[np.ndarray]:
-        def last(made: Any) -> Any:
+        def last(made: PrimFunc) -> PrimFunc:
             return with_poison(at_last(made), sign)
 
         module = machine_code(kernel.func, SYMBOL, kernel.target, last)
@@ -116,7 +117,7 @@ def _bound_checker(kernel: Kernel) -> Run:
     """TVM's own checker, on the same loops without vectors."""
     left: list[int] = []
 
-    def last(made: Any) -> Any:
+    def last(made: PrimFunc) -> PrimFunc:
         found = accesses(made, kernel.func).found
         left.append(sum(_is_unchecked(access) for access in found if access.is_store))
         left.append(sum(access.is_store for access in found))

@@ -20,6 +20,7 @@ from ...partition.generation import ir
 from ...partition.layouts.record import told_layouts
 from ...partition.report import MATCHED, Record, Report, report
 from ...tvm import tvm
+from ...tvm.types import Target
 from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
 from .level import Leveler, levels_of_kernels, levels_of_matches
@@ -95,7 +96,7 @@ class Explanation:
 def explain(
     mod: tvm.IRModule,
     params: Mapping[str, Any] | None = None,
-    target: Any | None = None,
+    target: Target | None = None,
     composites: Iterable[Composite] | None = None,
 ) -> Explanation:
     """What matches in a module, what nearly does, and why not. Nothing is built or changed.
@@ -123,7 +124,7 @@ def explain(
     return _with_levels(decided, target, level)
 
 
-def _with_levels(decided: Report, target: Any, level: Leveler) -> Explanation:
+def _with_levels(decided: Report, target: Target, level: Leveler) -> Explanation:
     """The report with the level of each match; what cannot be found out is said, not raised."""
     records, problems = [], list(decided.problems)
     for record in decided.records:

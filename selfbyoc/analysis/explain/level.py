@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...codegen.apply import DEFAULT, Level, level_of
 from ...codegen.external import (
@@ -32,12 +31,13 @@ from ...machine.gpu import is_gpu
 from ...partition.generation import ir
 from ...partition.report import Record, report
 from ...tvm import make_target
+from ...tvm.types import IRModule, Target
 
 Leveler = Callable[[Record], Level]
 Packed = Mapping[str, Sequence[int] | None]
 
 
-def levels_of_matches(registry: Registry, matches: Sequence[Match], target: Any) -> Leveler:
+def levels_of_matches(registry: Registry, matches: Sequence[Match], target: Target) -> Leveler:
     """The level of a match in a module that is not partitioned yet."""
     found = {(m.composite.name, m.root.name): m for m in matches}
 
@@ -63,7 +63,7 @@ def _by_itself(match: Match) -> Match:
     return match.with_ops(ops)
 
 
-def levels_of_kernels(mod: Any, target: Any) -> Leveler:
+def levels_of_kernels(mod: IRModule, target: Target) -> Leveler:
     """The level of a match by its external function, which may say more than its composite."""
     functions = {
         str(f.attrs["global_symbol"]): f for f in ir.external_functions(mod).values() if f.attrs
@@ -93,7 +93,7 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
     return level
 
 
-def _as_scheduled(level: Level, source: External, target: Any) -> Level:
+def _as_scheduled(level: Level, source: External, target: Target) -> Level:
     """The level as the default schedule says it for a GPU: what it does it sees in the stages."""
     try:
         _, scheduled = schedule_external(source, target)
@@ -102,7 +102,9 @@ def _as_scheduled(level: Level, source: External, target: Any) -> Level:
     return scheduled.level
 
 
-def _planned(level: Level, match: Match, target: Any, tuned: Tuned | None, packed: Packed) -> Level:
+def _planned(
+    level: Level, match: Match, target: Target, tuned: Tuned | None, packed: Packed
+) -> Level:
     """The level with the plan of the composite's kernel, if it has one and follows it."""
     if match.composite.kernel is None or level.name == DEFAULT:
         return level

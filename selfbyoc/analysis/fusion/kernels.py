@@ -44,7 +44,7 @@ class Fused:
         return [op for op in self.ops if op.kernel == kernel]
 
 
-def element(value: Any, index: int) -> Any:
+def element(value: FusedOp, index: int) -> FusedOp:
     """One of a tuple; an op of several results is one op."""
     return value[index] if isinstance(value, list) else value
 

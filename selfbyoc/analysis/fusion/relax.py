@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from ...codegen.info.pattern_kind import name_of
+from ...tvm.types import Expr, Function
 from .kernels import Fused, element
 
 
@@ -35,14 +36,14 @@ class _Reader:
         self.mod = mod
         self.fused = Fused()
 
-    def function(self, func: Any, args: list[Any], kernel: int | None) -> Any:
+    def function(self, func: Function, args: list[Any], kernel: int | None) -> Any:
         known = dict(zip(func.params, args, strict=True))
         for block in func.body.blocks:
             for binding in block.bindings:
                 known[binding.var] = self._value(binding.value, known, kernel)
         return self._value(func.body.body, known, kernel)
 
-    def _value(self, expr: Any, known: dict[Any, Any], kernel: int | None) -> Any:
+    def _value(self, expr: Expr, known: dict[Expr, Any], kernel: int | None) -> Any:
         if isinstance(expr, relax.Var):
             return known[expr]
         if isinstance(expr, relax.Tuple):

@@ -8,7 +8,6 @@ before it; nothing else joins.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ...ir.emit import emit
 from ...language.case import Case
 from ...language.composite import Composite
 from ...tvm import GENERATION
+from ...tvm.types import IRModule
 from .generation import road
 from .kernels import Fused, FusedOp
 
@@ -83,7 +83,7 @@ def tvms_fusion(composite: Composite) -> Fusion | None:
     return Fusion(composite.name, case.name, fused.kernels, broken(fused))
 
 
-def model_of(composite: Composite, case: Case) -> Any:
+def model_of(composite: Composite, case: Case) -> IRModule:
     """The case as an IRModule; the values of its constants do not matter here."""
     rng = np.random.default_rng(0)
     weights = {n: rng.integers(1, 9, case.args[n][0]) for n in case.constants}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...tir.lowering import finished
 from ...tvm import GENERATION
+from ...tvm.types import Target
 from ..bounds.bounds import Plan, of_case
 from .lowered import Lowered, lowered
 
@@ -26,7 +27,7 @@ class Made:
     lowered: Lowered
 
 
-def made(composite: Composite, case: Case, target: Any) -> Iterator[Made]:
+def made(composite: Composite, case: Case, target: Target) -> Iterator[Made]:
     """The kernels of a case, one unless the composite's checks refuse it."""
     for subject in of_case(composite, case, Plan(target), case.constants):
         _, scheduled = subject.kernel.schedule(target)
@@ -34,7 +35,7 @@ def made(composite: Composite, case: Case, target: Any) -> Iterator[Made]:
         yield Made(composite.name, case.name, scheduled.level.name, lowered(func, target))
 
 
-def all_made(composite: Composite, target: Any) -> Iterator[Made]:
+def all_made(composite: Composite, target: Target) -> Iterator[Made]:
     """Of all cases that this generation has."""
     for case in composite.cases:
         if GENERATION in case.generations:

@@ -17,6 +17,7 @@ from ...machine.gpu import WARP
 from ...tir.lanes import found_in
 from ...tir.lowering import finished
 from ...tvm import target_dict
+from ...tvm.types import PrimExpr, Target
 from ...tvm.values import Unknown
 from ..bounds.accesses import Access
 from ..bounds.enumerate import extents, variables
@@ -121,7 +122,7 @@ def check(made: Lowered) -> Checked:
     return Checked(tuple(map(kernel_of, made.launches)), *limits)
 
 
-def lowered_right(source: External, target: Any) -> Lowered:
+def lowered_right(source: External, target: Target) -> Lowered:
     """An external function for a GPU. Raises LoweringError where it is wrong to whoever reads it:
     what runs right on this CPU, or on one GPU, may compute nonsense on another one.
     """
@@ -179,7 +180,7 @@ def _conditions(sync: Sync) -> str:
     return " and ".join(asked)
 
 
-def _is_open(extent: Any) -> bool:
+def _is_open(extent: PrimExpr) -> bool:
     return not hasattr(extent, "value") and not isinstance(extent, int)
 
 
@@ -222,7 +223,7 @@ def _same(access: Access, of: Threads) -> str | None:
     return f"all threads of a block sum {access.root.name} by themselves, {_times(access)} terms"
 
 
-def _loads(access: Access) -> list[Any]:
+def _loads(access: Access) -> list[PrimExpr]:
     return found_in(access.value, lambda node: type(node).__name__ in LOADS)
 
 

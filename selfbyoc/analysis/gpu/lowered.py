@@ -12,6 +12,7 @@ from ...tvm import param_buffers, walk
 from ...tvm.bounds import memory_of
 from ...tvm.config import kernel_config
 from ...tvm.gpu import called, memory_behind, split
+from ...tvm.types import PrimExpr, PrimFunc, Stmt, Target
 from ..bounds.expressions import bytes_of
 
 AXES = ("x", "y", "z")
@@ -23,7 +24,7 @@ class Launch:
     """One call of a device function (`__global__`)."""
 
     name: str
-    func: Any  # its PrimFunc
+    func: PrimFunc  # its PrimFunc
     memory: tuple[int, ...]  # its arguments, by number: first the function's, then workspaces
     grid: Extents
     block: Extents
@@ -38,14 +39,14 @@ class Launch:
 class Lowered:
     """All that a GPU needs of a function."""
 
-    target: Any
+    target: Target
     source: str
     launches: tuple[Launch, ...]
     arguments: int
     workspaces: tuple[int, ...]  # bytes of each, in global memory
 
 
-def lowered(func: Any, target: Any) -> Lowered:
+def lowered(func: PrimFunc, target: Target) -> Lowered:
     """A finished function (tir/lowering.py) through all passes of TVM."""
     func = func.with_attr("global_symbol", "kernel")
     try:
@@ -58,13 +59,13 @@ def lowered(func: Any, target: Any) -> Lowered:
     return Lowered(target, parts.source, launches, host.arguments, tuple(host.workspaces))
 
 
-def _launch(name: str, func: Any, memory: tuple[int, ...]) -> Launch:
+def _launch(name: str, func: PrimFunc, memory: tuple[int, ...]) -> Launch:
     if len(memory) != len(func.params):
         raise LoweringError(f"{name} takes more than memory: a size that is not known")
     return Launch(name, func, memory, *launch_extents(func))
 
 
-def launch_extents(func: Any) -> tuple[Extents, Extents]:
+def launch_extents(func: PrimFunc) -> tuple[Extents, Extents]:
     """The grid and the thread block of a device function."""
     found: dict[str, int] = {}
 
@@ -85,13 +86,13 @@ def launch_extents(func: Any) -> tuple[Extents, Extents]:
 class _Host:
     """Reads what is left for the host: allocations, views and calls, one after the other."""
 
-    def __init__(self, arguments: Sequence[Any]) -> None:
+    def __init__(self, arguments: Sequence[PrimExpr]) -> None:
         self.arguments = len(arguments)
         self.number = {memory: n for n, memory in enumerate(arguments)}
         self.workspaces: list[int] = []
         self.calls: list[tuple[str, tuple[int, ...]]] = []
 
-    def statement(self, stmt: Any) -> None:
+    def statement(self, stmt: Stmt) -> None:
         """Everything in a statement."""
         kind = type(stmt).__name__
         visit = getattr(self, f"_{kind}", None)
@@ -101,32 +102,32 @@ class _Host:
         if hasattr(stmt, "body"):
             self.statement(stmt.body)
 
-    def _SeqStmt(self, stmt: Any) -> None:
+    def _SeqStmt(self, stmt: Stmt) -> None:
         for each in stmt.seq:
             self.statement(each)
 
-    def _AttrStmt(self, stmt: Any) -> None:
+    def _AttrStmt(self, stmt: Stmt) -> None:
         """Nothing of it concerns launches."""
 
-    def _AssertStmt(self, stmt: Any) -> None:
+    def _AssertStmt(self, stmt: Stmt) -> None:
         """Arguments are checked by whoever calls."""
 
-    def _Allocate(self, stmt: Any) -> None:
+    def _Allocate(self, stmt: Stmt) -> None:
         self._workspace(stmt.buffer_var, bytes_of(stmt.extents, stmt.dtype))
 
-    def _AllocBuffer(self, stmt: Any) -> None:
+    def _AllocBuffer(self, stmt: Stmt) -> None:
         self._workspace(stmt.buffer, bytes_of(stmt.buffer.shape, stmt.buffer.dtype))
 
-    def _workspace(self, memory: Any, size: int) -> None:
+    def _workspace(self, memory: PrimExpr, size: int) -> None:
         self.number[memory] = self.arguments + len(self.workspaces)
         self.workspaces.append(size)
 
-    def _DeclBuffer(self, stmt: Any) -> None:
+    def _DeclBuffer(self, stmt: Stmt) -> None:
         """0.27: a view."""
         if hasattr(stmt, "data"):
             self.number[stmt.buffer] = self.number[memory_behind(stmt.data)]
 
-    def _Evaluate(self, stmt: Any) -> None:
+    def _Evaluate(self, stmt: Stmt) -> None:
         found = called(stmt.value) if type(stmt.value).__name__ == "Call" else None
         if found is None:
             return

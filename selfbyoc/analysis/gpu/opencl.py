@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...codegen.external import External
 from ...errors import LoweringError, ToolError
+from ...tvm.types import Target
 from ..guards import POISON
 from .checks import lowered_right
 from .lowered import Launch, Lowered
@@ -27,7 +29,7 @@ TARGET = {
 }
 
 
-def program(source: External, target: Any) -> Program:
+def program(source: External, target: Target) -> Program:
     """An external function as a GPU would run it."""
     return Program(lowered_right(source, target))
 
@@ -64,7 +66,7 @@ class Program:
         self.kernels[launch.name](queue, whole, launch.block, *given)
 
 
-def _built(cl: Any, context: Any, source: str) -> Any:
+def _built(cl: ModuleType, context: Any, source: str) -> Any:
     try:
         return cl.Program(context, source).build(options=list(OPTIONS))
     except cl.RuntimeError as err:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...tir.lanes import lanes_of
+from ...tvm.types import PrimExpr
 from ...tvm.values import evaluated
 from ..bounds.accesses import Access, Loop
 from ..bounds.enumerate import extents, is_plain, used_by
@@ -151,7 +152,9 @@ class _Look:
             self.known[key] = self._all(access, guards, fixed, free)
         return self.known[key]
 
-    def _all(self, access: Access, guards: list[Any], fixed: _Fixed, free: list[Loop]) -> _Touched:
+    def _all(
+        self, access: Access, guards: list[PrimExpr], fixed: _Fixed, free: list[Loop]
+    ) -> _Touched:
         sizes = extents(access.loops)
         every: list[Any] = [range(sizes[loop.var]) for loop in free]
         if np.prod([len(turns) for turns in every], dtype=float) > _MOST:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...tvm import scope_of, tir
 from ...tvm.gpu import memory_behind
+from ...tvm.types import PrimExpr, PrimFunc, Stmt
 from ..bounds.accesses import Access, Accesses, Loop, Place, Root, Walk
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
@@ -45,7 +45,7 @@ class Device:
     threads: Mapping[str, Loop]  # by tag: threadIdx.x, ...
 
 
-def device(func: Any) -> Device:
+def device(func: PrimFunc) -> Device:
     """A device function as TVM splits it (`tvm.gpu.split`)."""
     walk = _DeviceWalk([], {}, {}, Accesses())
     for param in func.params:
@@ -65,11 +65,11 @@ class _DeviceWalk(Walk):
     syncs: list[Sync] = field(default_factory=list)
     returned: list[Place] = field(default_factory=list)
 
-    def argument(self, var: Any, position: int) -> None:
+    def argument(self, var: PrimExpr, position: int) -> None:
         """Memory that was handed in, of a size that is not said."""
         self._add(var, Root(str(var.name), 0, position, ()))
 
-    def _AttrStmt(self, stmt: Any, place: Place) -> None:
+    def _AttrStmt(self, stmt: Stmt, place: Place) -> None:
         if str(stmt.attr_key) == "thread_extent":
             tag, var = str(stmt.node.thread_tag), stmt.node.var
             if tag not in self.threads:
@@ -79,16 +79,16 @@ class _DeviceWalk(Walk):
                 place = Place((*place.loops, self.threads[tag]), place.guards)
         self.statement(stmt.body, place)
 
-    def _DeclBuffer(self, stmt: Any, place: Place) -> None:
+    def _DeclBuffer(self, stmt: Stmt, place: Place) -> None:
         if hasattr(stmt, "body"):  # 0.17, which knows memory by the variable of its address
             self.statement(stmt.body, place)
             return
         self.roots[stmt.buffer] = self.roots[memory_behind(stmt.data)]
 
-    def _Return(self, stmt: Any, place: Place) -> None:
+    def _Return(self, stmt: Stmt, place: Place) -> None:
         self.returned.append(place)
 
-    def _call(self, call: Any, place: Place) -> None:
+    def _call(self, call: PrimExpr, place: Place) -> None:
         name = str(getattr(call.op, "name", call.op)).rpartition(".")[2]
         if name in ("ret", "thread_return"):
             self.returned.append(place)

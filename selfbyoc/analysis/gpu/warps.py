@@ -13,6 +13,7 @@ import numpy as np
 from ...machine.gpu import WARP, at_once
 from ...tir.lanes import lanes_of
 from ...tvm import dtype_of
+from ...tvm.types import PrimExpr
 from ...tvm.values import Unknown, evaluated
 from ..bounds.accesses import Access, Loop, Place
 from ..bounds.enumerate import extents, is_plain, variables
@@ -27,7 +28,7 @@ _MOST = 256
 class Threads:
     """The threads of a block, warp by warp: x fastest, then y, then z."""
 
-    env: Mapping[Any, np.ndarray]  # [warp, lane]
+    env: Mapping[PrimExpr, np.ndarray]  # [warp, lane]
     is_there: np.ndarray  # [warp, lane]: a last warp may not be full
 
 
@@ -43,7 +44,7 @@ def threads(by_tag: Mapping[str, Loop]) -> Threads:
     return Threads(env, is_there.reshape(-1, WARP))
 
 
-def _turns(place: Place, exprs: Sequence[Any], of: Threads) -> dict[Any, Any]:
+def _turns(place: Place, exprs: Sequence[PrimExpr], of: Threads) -> dict[PrimExpr, np.ndarray]:
     """Values for all variables of expressions: of threads all, of other loops some.
     [turn, warp, lane]
     """
@@ -91,7 +92,7 @@ def part(place: Place, of: Threads, group: int | None = None) -> bool:
     return False
 
 
-def _differing(loops: Sequence[Loop], of: Threads) -> set[Any]:
+def _differing(loops: Sequence[Loop], of: Threads) -> set[PrimExpr]:
     """The variables that may differ between threads: theirs, and those of loops that do so."""
     found = set(of.env)
     for loop in loops:
@@ -128,7 +129,7 @@ def addresses(access: Access, of: Threads) -> Addresses:
     return Addresses(at.reshape(-1, WARP), active.reshape(-1, WARP), _width(access), element)
 
 
-def first_of(index: Any) -> Any:
+def first_of(index: PrimExpr) -> PrimExpr:
     """Of a vector's elements, which lie one after the other, the first one's index."""
     return index.base if type(index).__name__ == "Ramp" else index
 

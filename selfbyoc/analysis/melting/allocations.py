@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from ...ops.cost import item_bytes
 from ...tvm import scope_of, storage_passes, tvm
+from ...tvm.types import Buffer, PrimFunc, Stmt, Target
 from .counting import Range, enter
 
 # TVM's code generators put smaller buffers on the stack and ask the runtime for others
@@ -49,7 +49,7 @@ class Allocation:
         return self.bytes * max(1, min(self.tasks, threads))
 
 
-def threads_of(target: Any | None) -> int:
+def threads_of(target: Target | None) -> int:
     """Threads that a kernel of this target runs on; 1 for a GPU, which is not counted so."""
     if target is not None and str(target.kind) not in ("llvm", "c"):
         return 1
@@ -57,7 +57,7 @@ def threads_of(target: Any | None) -> int:
     return int(told or 0) or len(os.sched_getaffinity(0))
 
 
-def allocations(func: Any) -> tuple[Allocation, ...]:
+def allocations(func: PrimFunc) -> tuple[Allocation, ...]:
     """The buffers that a scheduled PrimFunc allocates, outermost first."""
     mod = tvm.IRModule({"main": func})
     for step in storage_passes():
@@ -67,7 +67,7 @@ def allocations(func: Any) -> tuple[Allocation, ...]:
     return tuple(found)
 
 
-def _visit(stmt: Any, loops: tuple[Range, ...], tasks: int, found: list[Allocation]) -> None:
+def _visit(stmt: Stmt, loops: tuple[Range, ...], tasks: int, found: list[Allocation]) -> None:
     kind = type(stmt).__name__
     if kind == "For":
         loop, _ = enter(stmt, loops)
@@ -89,6 +89,6 @@ def _visit(stmt: Any, loops: tuple[Range, ...], tasks: int, found: list[Allocati
         _visit(stmt.body, loops, tasks, found)
 
 
-def _allocation(buffer: Any, trips: int, tasks: int) -> Allocation:
+def _allocation(buffer: Buffer, trips: int, tasks: int) -> Allocation:
     shape = tuple(int(e) for e in buffer.shape)
     return Allocation(str(buffer.name), str(buffer.dtype), shape, scope_of(buffer), trips, tasks)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...tvm import walk
+from ...tvm.types import PrimExpr, Stmt
 
 # Points at which one predicate is evaluated; with more, the loops' product is given as a bound.
 MOST_POINTS = 1 << 21
@@ -28,7 +29,7 @@ class Count:
 class Range:
     """A loop as counting sees it: its variable, and the values that it takes."""
 
-    var: Any
+    var: PrimExpr
     start: int
     extent: int
 
@@ -56,7 +57,7 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def enter(loop: Any, outer: Sequence[Range]) -> tuple[Range, list[Any]]:
+def enter(loop: Stmt, outer: Sequence[Range]) -> tuple[Range, list[Any]]:
     """A loop under others, as the values that it can take at most, and the condition for the rest.
 
     The extent of what compute_at makes may depend on the loops around it.
@@ -71,7 +72,7 @@ def enter(loop: Any, outer: Sequence[Range]) -> tuple[Range, list[Any]]:
     return Range(loop.loop_var, start, most), conditions
 
 
-def _largest(extent: Any, outer: Sequence[Range]) -> int:
+def _largest(extent: PrimExpr, outer: Sequence[Range]) -> int:
     if type(extent).__name__ == "IntImm":
         return int(extent.value)
     used = variables(extent, {})
@@ -81,7 +82,7 @@ def _largest(extent: Any, outer: Sequence[Range]) -> int:
     return int(np.max(evaluate(extent, _grid(loops), {})))
 
 
-def _grid(loops: Sequence[Range]) -> dict[int, Any]:
+def _grid(loops: Sequence[Range]) -> dict[int, np.ndarray]:
     """Each variable's values, along an axis of its own."""
     if not loops:
         return {}
@@ -89,7 +90,9 @@ def _grid(loops: Sequence[Range]) -> dict[int, Any]:
     return {hash(loop.var): axis for loop, axis in zip(loops, axes, strict=True)}
 
 
-def evaluate(expr: Any, values: Mapping[int, Any], bound: Mapping[int, Any]) -> Any:
+def evaluate(
+    expr: PrimExpr, values: Mapping[int, np.ndarray], bound: Mapping[int, PrimExpr]
+) -> Any:
     """An expression over NumPy values of its variables (by hash); `bound` variables are
     expressions.
     """
@@ -114,11 +117,11 @@ def evaluate(expr: Any, values: Mapping[int, Any], bound: Mapping[int, Any]) -> 
     raise Unknown(f"{kind} in {expr}")
 
 
-def variables(expr: Any, bound: Mapping[int, Any]) -> dict[int, Any]:
+def variables(expr: PrimExpr, bound: Mapping[int, PrimExpr]) -> dict[int, PrimExpr]:
     """The loop variables under an expression, by hash; bound ones are looked through."""
     found: dict[int, Any] = {}
 
-    def visit(node: Any) -> None:
+    def visit(node: PrimExpr) -> None:
         if type(node).__name__ != "Var":
             return
         key = hash(node)
@@ -133,9 +136,9 @@ def variables(expr: Any, bound: Mapping[int, Any]) -> dict[int, Any]:
 
 def count(
     loops: Sequence[Range],
-    conditions: Sequence[Any],
-    bound: Mapping[int, Any] | None = None,
-    results: Sequence[Any] | None = None,
+    conditions: Sequence[PrimExpr],
+    bound: Mapping[int, PrimExpr] | None = None,
+    results: Sequence[PrimExpr] | None = None,
 ) -> Count:
     """How many iterations of some loops satisfy all conditions.
 
@@ -160,7 +163,9 @@ def count(
 Term = tuple[Any, bool]  # an expression, and whether it is a condition
 
 
-def _groups(terms: Sequence[Term], bound: Mapping[int, Any]) -> list[tuple[set[int], list[Term]]]:
+def _groups(
+    terms: Sequence[Term], bound: Mapping[int, PrimExpr]
+) -> list[tuple[set[int], list[Term]]]:
     """Terms with the variables that they are about; those that share one are together."""
     groups: list[tuple[set[int], list[Term]]] = []
     for term in terms:
@@ -175,7 +180,7 @@ def _groups(terms: Sequence[Term], bound: Mapping[int, Any]) -> list[tuple[set[i
     return groups
 
 
-def conjuncts(condition: Any) -> list[Any]:
+def conjuncts(condition: PrimExpr) -> list[PrimExpr]:
     """The terms of a conjunction; none for a constant True."""
     if type(condition).__name__ == "And":
         return [*conjuncts(condition.a), *conjuncts(condition.b)]
@@ -185,7 +190,7 @@ def conjuncts(condition: Any) -> list[Any]:
 
 
 def _of_group(
-    loops: Sequence[Range], terms: Sequence[Term], bound: Mapping[int, Any], distinct: bool
+    loops: Sequence[Range], terms: Sequence[Term], bound: Mapping[int, PrimExpr], distinct: bool
 ) -> Count:
     points = math.prod(loop.extent for loop in loops)
     if points > MOST_POINTS:
@@ -205,7 +210,7 @@ def _of_group(
     return Count(_different(columns) if columns else int(holds.any()))
 
 
-def _different(columns: Sequence[Any]) -> int:
+def _different(columns: Sequence[np.ndarray]) -> int:
     """How many different rows some columns of integers have."""
     code = np.zeros(columns[0].shape, np.int64)
     for column in columns:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...ops.cost import item_bytes
 from ...runtime.generation import runtime
 from ...tvm import param_buffers
+from ...tvm.types import IRModule, PrimFunc, Target
 from .peak import Peak, Timing, timing
 from .triad import Bandwidth
 
@@ -47,7 +47,9 @@ class Outside:
         return max((self.share, "memory"), (of_peak, "peak"))
 
 
-def outside(mod: Any, target: Any, peak: Peak, sizes: Mapping[str, int]) -> tuple[Outside, ...]:
+def outside(
+    mod: IRModule, target: Target, peak: Peak, sizes: Mapping[str, int]
+) -> tuple[Outside, ...]:
     """Each of them timed alone, at these sizes of symbols, the slowest first. None on Relay, where
     TOPI schedules them.
     """
@@ -59,11 +61,11 @@ def outside(mod: Any, target: Any, peak: Peak, sizes: Mapping[str, int]) -> tupl
 
 def _timed(
     name: str,
-    func: Any,
+    func: PrimFunc,
     flops: int,
     calls: int,
     why: str,
-    target: Any,
+    target: Target,
     peak: Peak,
     memory: Bandwidth,
 ) -> Outside:

@@ -20,6 +20,7 @@ from ...tvm.alignment import any_alignment
 from ...tvm.build import build_module
 from ...tvm.config import kernel_config
 from ...tvm.own_ops import dot
+from ...tvm.types import PackedFunc, PrimFunc, Target
 from .allocations import threads_of
 
 # Rows and lanes of tiles of accumulators: for 32 registers of AVX-512, 16 of AVX2, 32 of NEON.
@@ -36,7 +37,7 @@ class Lane:
     products: int = 1
 
 
-def of_levels(target: Any) -> Lane:
+def of_levels(target: Target) -> Lane:
     """Exact products of bytes, as kernels of levels have them."""
     word = machine(target).word
     return Lane("int32", partial(dot, word), word)
@@ -60,7 +61,7 @@ class Timing:
     of_peak: float | None  # None for other types than float32: the peak is of float32
 
 
-def measured_peak(target: Any, windows: int = 9) -> Peak:
+def measured_peak(target: Target, windows: int = 9) -> Peak:
     """The best of some tiles that stay in registers."""
     if str(target.kind) != "llvm":
         raise InputError(f"time: kernels are timed for llvm only, not {target.kind}")
@@ -70,7 +71,9 @@ def measured_peak(target: Any, windows: int = 9) -> Peak:
 class FmaPeak:
     """The kernels that measure it, built: to build is no part of what needs a quiet machine."""
 
-    def __init__(self, target: Any, threads: int | None = None, lane: Lane | None = None) -> None:
+    def __init__(
+        self, target: Target, threads: int | None = None, lane: Lane | None = None
+    ) -> None:
         self._lane = lane = lane or Lane()
         self._threads = threads or threads_of(target)
         self._runs: dict[str, Any] = {}
@@ -93,7 +96,7 @@ class FmaPeak:
         return Peak(rates[best], found[best].quiet)
 
 
-def _multiply_adds(threads: int, rows: int, lanes: int, lane: Lane) -> Any:
+def _multiply_adds(threads: int, rows: int, lanes: int, lane: Lane) -> PrimFunc:
     """Tiles of sums in registers, one after the other; each thread its own."""
     left = te.placeholder((SETS, TERMS, rows), lane.dtype, name="left")
     right = te.placeholder((TERMS, lanes), lane.dtype, name="right")
@@ -124,14 +127,14 @@ def _multiply_adds(threads: int, rows: int, lanes: int, lane: Lane) -> Any:
     return sch.mod["main"]
 
 
-def _built(func: Any, target: Any) -> Any:
+def _built(func: PrimFunc, target: Target) -> PackedFunc:
     host.check_runs(target, "time")
     func = any_alignment(with_dot_products(func, target)).with_attr("global_symbol", "timed")
     with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
         return get_func(build_module(tvm.IRModule({"timed": func}), target), "timed")
 
 
-def timing(func: Any, target: Any, flops: int, peak: Peak) -> Timing:
+def timing(func: PrimFunc, target: Target, flops: int, peak: Peak) -> Timing:
     """Build a scheduled PrimFunc and time it on random arguments."""
     rng = np.random.default_rng(0)
     arrays, dtypes = [], set()

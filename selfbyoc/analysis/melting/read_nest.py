@@ -11,6 +11,7 @@ from typing import Any
 from ...codegen.info.op_info import OpInfo, op_info
 from ...errors import InputError
 from ...tvm import is_reduction, region_buffer, walk
+from ...tvm.types import IterVar, PrimExpr, PrimFunc, Stmt
 from .counting import Range, count, enter, variables
 from .loop_nest import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Loop, Nest, Stage
 from .roles import multiplies, role_of
@@ -35,7 +36,7 @@ class _Found:
     axes: tuple[tuple[str, frozenset[int]], ...]
 
 
-def loop_nest(func: Any) -> Nest:
+def loop_nest(func: PrimFunc) -> Nest:
     """The loop nest of a PrimFunc that is made of blocks; TVM's scheduling keeps it so."""
     reader = _Reader(op_info(func))
     root = _Scope()
@@ -51,7 +52,7 @@ class _Context:
     """What holds where a statement stands."""
 
     loops: tuple[Range, ...] = ()
-    conditions: tuple[Any, ...] = ()
+    conditions: tuple[PrimExpr, ...] = ()
     bound: Any = field(default_factory=dict)  # iteration variables of outer blocks
 
 
@@ -61,7 +62,7 @@ class _Reader:
     def __init__(self, ops: Sequence[OpInfo]) -> None:
         self.ops = ops
 
-    def statement(self, stmt: Any, into: _Scope, at: _Context) -> None:
+    def statement(self, stmt: Stmt, into: _Scope, at: _Context) -> None:
         kind = type(stmt).__name__
         if kind == "For":
             self._loop(stmt, into, at)
@@ -78,14 +79,14 @@ class _Reader:
         elif hasattr(stmt, "body"):
             self.statement(stmt.body, into, at)
 
-    def _loop(self, stmt: Any, into: _Scope, at: _Context) -> None:
+    def _loop(self, stmt: Stmt, into: _Scope, at: _Context) -> None:
         loop, conditions = enter(stmt, at.loops)
         scope = _Scope(stmt, loop.extent)
         into.children.append(scope)
         inner = _Context((*at.loops, loop), (*at.conditions, *conditions), at.bound)
         self.statement(stmt.body, scope, inner)
 
-    def _block(self, realize: Any, into: _Scope, at: _Context) -> None:
+    def _block(self, realize: Stmt, into: _Scope, at: _Context) -> None:
         block = realize.block
         bound = {**at.bound}
         for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
@@ -96,7 +97,7 @@ class _Reader:
         elif block.writes:
             into.children.append(self._stage(realize, inner))
 
-    def _stage(self, realize: Any, at: _Context) -> _Found:
+    def _stage(self, realize: Stmt, at: _Context) -> _Found:
         block = realize.block
         written = region_buffer(block.writes[0])
         reads = [region_buffer(r) for r in block.reads]
@@ -125,7 +126,7 @@ class _Reader:
         return _Found(stage, tuple(axes))
 
 
-def _outer_variables(block: Any, at: _Context) -> list[Any]:
+def _outer_variables(block: Stmt, at: _Context) -> list[Any]:
     """What a block's body takes from around it beside its own axes, as blockize and opaque blocks
     leave it: the axes of the block that it is in, and loops.
     """
@@ -141,11 +142,11 @@ def _outer_variables(block: Any, at: _Context) -> list[Any]:
     return list(used.values())
 
 
-def _plain(iter_var: Any) -> str:
+def _plain(iter_var: IterVar) -> str:
     return str(iter_var.var.name).removeprefix("v_")
 
 
-def _has_blocks(body: Any) -> bool:
+def _has_blocks(body: Stmt) -> bool:
     found: list[bool] = []
     walk(body, lambda n: found.extend([True] * type(n).__name__.endswith("BlockRealize")))
     return bool(found)

@@ -22,6 +22,7 @@ from ...graph import OpGraph
 from ...ops.cost import item_bytes
 from ...partition import check_module, check_target
 from ...tvm import param_buffers, tvm
+from ...tvm.types import IRModule, PrimFunc, Target
 from ..kernels import Kernel, kernels
 from ..sizes import at_sizes, op_at, sizes_for
 from .allocations import allocations, threads_of
@@ -42,7 +43,7 @@ CACHE = 1 << 20
 
 def melting(
     mod_or_prim_func: Any,
-    target: Any | None = None,
+    target: Target | None = None,
     time: bool = False,
     composite: str | None = None,
     sizes: Mapping[str, int] | None = None,
@@ -73,7 +74,11 @@ def melting(
 
 
 def _of_module(
-    mod: Any, target: Any, time: bool, composite: str | None, sizes: Mapping[str, int] | None
+    mod: IRModule,
+    target: Target,
+    time: bool,
+    composite: str | None,
+    sizes: Mapping[str, int] | None,
 ) -> Melting:
     check_module(mod)
     every = kernels(mod)
@@ -103,7 +108,7 @@ def _asked(groups: list[list[Kernel]], name: str | None) -> list[list[Kernel]]:
 
 def _of_kernels(
     groups: list[list[Kernel]],
-    target: Any,
+    target: Target,
     peak: Peak | None,
     sizes: Mapping[str, int],
     examples: Sequence[str],
@@ -137,7 +142,7 @@ def _equals(found: Sequence[Kernel]) -> list[list[Kernel]]:
 
 
 def _of_kernel(
-    kernel: Kernel, roots: tuple[str, ...], target: Any, peak: Peak | None
+    kernel: Kernel, roots: tuple[str, ...], target: Target, peak: Peak | None
 ) -> KernelReport:
     stacked, scheduled = kernel.schedule(target)
     return describe(
@@ -172,8 +177,8 @@ def _formulas(kernel: Kernel, made: KernelReport) -> dict[str, Formula]:
 
 
 def describe(
-    func: Any,
-    target: Any,
+    func: PrimFunc,
+    target: Target,
     peak: Peak | None = None,
     *,
     symbol: str = "",
@@ -211,7 +216,7 @@ def describe(
     )
 
 
-def _ops(func: Any) -> tuple[OpInfo, ...]:
+def _ops(func: PrimFunc) -> tuple[OpInfo, ...]:
     """The ops with their blocks of today, in the layouts that they had when they were stacked: an
     op's arithmetic does not depend on its layout.
     """

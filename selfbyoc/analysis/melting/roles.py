@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...tvm import is_reduction, region_buffer, structural_equal, walk
+from ...tvm.types import Buffer, PrimExpr, Stmt
 
 _LOADS = ("BufferLoad", "TensorLoad")
 
 
-def role_of(block: Any, written: Any) -> str:
+def role_of(block: Stmt, written: Buffer) -> str:
     """What a block does to what it writes."""
     value = _uncast(_stored(block))
     kind = type(value).__name__
@@ -24,28 +25,28 @@ def role_of(block: Any, written: Any) -> str:
     return "compute"
 
 
-def _stored(block: Any) -> Any:
+def _stored(block: Stmt) -> PrimExpr:
     """The value of a block's store."""
     found: list[Any] = []
     walk(block.body, found.append, "BufferStore")
     return found[0].value if found else None
 
 
-def _uncast(expr: Any) -> Any:
+def _uncast(expr: PrimExpr) -> PrimExpr:
     while type(expr).__name__ == "Cast":
         expr = expr.value
     return expr
 
 
-def _operands(value: Any) -> list[Any]:
+def _operands(value: PrimExpr) -> list[PrimExpr]:
     return [value.a, value.b] if hasattr(value, "a") and hasattr(value, "b") else []
 
 
-def _own_load(expr: Any, written: Any) -> bool:
+def _own_load(expr: PrimExpr, written: Buffer) -> bool:
     return type(expr).__name__ in _LOADS and region_buffer(expr).same_as(written)
 
 
-def multiplies(block: Any) -> bool:
+def multiplies(block: Stmt) -> bool:
     """Whether what a sum adds is a product of two values that are read; a norm's squares are not
     what a product of matrices does.
     """
@@ -57,7 +58,7 @@ def multiplies(block: Any) -> bool:
     return False
 
 
-def _reads(expr: Any) -> bool:
+def _reads(expr: PrimExpr) -> bool:
     found: list[bool] = []
     walk(expr, found.append, *_LOADS)
     return bool(found)

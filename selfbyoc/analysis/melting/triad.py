@@ -11,6 +11,7 @@ from ...tvm import Schedule, get_block, get_func, te, tensor, tvm
 from ...tvm.alignment import any_alignment
 from ...tvm.build import build_module
 from ...tvm.config import kernel_config
+from ...tvm.types import Target
 from .allocations import threads_of
 
 LARGEST = 1 << 28  # bytes: more is no other level of memory
@@ -19,7 +20,7 @@ LARGEST = 1 << 28  # bytes: more is no other level of memory
 class Bandwidth:
     """GB/s of a triad of about as many bytes as asked for, each measured once."""
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
         self._rates: dict[int, float] = {}
 
@@ -33,7 +34,7 @@ class Bandwidth:
         return self._rates[size]
 
 
-def triad(total: int, threads: int, target: Any) -> tuple[Any, int]:
+def triad(total: int, threads: int, target: Target) -> tuple[Any, int]:
     """c = a + 3 b in parallel on about `total` bytes; -> a call of it, and its bytes.
 
     The line that a store reads first is not counted.

@@ -16,6 +16,7 @@ from ...language.registry import listed
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
 from ...partition.refusal import VERIFIED, Place, Refusal
+from ...tvm.types import IRModule, NDArray, Target
 from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects
@@ -53,7 +54,7 @@ class Disabled:
 class Verified:
     """A partitioned module, what is known of its kernels, and what was disabled on the way."""
 
-    mod: Any
+    mod: IRModule
     verification: Verification
     disabled: tuple[Disabled, ...]
 
@@ -80,9 +81,9 @@ class _State:
 
 
 def verified(
-    mod: Any,
-    params: Mapping[str, Any] | None,
-    target: Any,
+    mod: IRModule,
+    params: Mapping[str, NDArray] | None,
+    target: Target,
     composites: Iterable[Composite] | None,
     timeout: float = TIMEOUT,
     refused: Mapping[Place, Refusal] | None = None,
@@ -114,7 +115,7 @@ def verified(
 
 
 def _partitioned(
-    mod: Any, params: Any, target: Any, composites: Any, state: _State
+    mod: IRModule, params: Any, target: Target, composites: list[Composite] | None, state: _State
 ) -> tuple[Any, Any | None]:
     if is_partitioned(mod):
         return mod, None
@@ -123,7 +124,7 @@ def _partitioned(
     return _packed(decided, plain, state), plain
 
 
-def _packed(decided: Partitioning, plain: Any, state: _State) -> Any:
+def _packed(decided: Partitioning, plain: IRModule, state: _State) -> IRModule:
     """With packed weights; where a `pack` raises, without: its kernel then fails by name."""
     try:
         return decided.finish(pack=True)
@@ -179,7 +180,7 @@ def _warn_unverified(what: Sequence[Subject], state: _State) -> None:
         warnings.warn(VerificationWarning(text), stacklevel=4)
 
 
-def _with_levels(mod: Any, what: Sequence[Subject], state: _State) -> Any:
+def _with_levels(mod: IRModule, what: Sequence[Subject], state: _State) -> IRModule:
     """The module whose hook does not take the schedules that were found wrong."""
     reasons = {s.kernel.symbol: state.told[s.key] for s in what if s.key in state.told}
     external = ir.external_functions(mod)

@@ -16,6 +16,7 @@ from ...errors import SelfbyocError, one_line
 from ...graph import sizes_text
 from ...runtime.tolerance import Difference, difference, longest_reduction
 from ...tvm import GENERATION
+from ...tvm.types import Target
 from ..guards import Overrun
 from .generation import default_road
 from .inputs import Array, kinds_for
@@ -36,7 +37,7 @@ TIMEOUT = 300.0
 class Plan:
     """How kernels are verified."""
 
-    target: Any
+    target: Target
     kinds: Sequence[str] | None = None  # None: all that say something
     seed: int = 0
     timeout: float = TIMEOUT
@@ -50,7 +51,7 @@ class Event:
     check: Check | None = None
 
 
-def level(subject: Subject, target: Any) -> str:
+def level(subject: Subject, target: Target) -> str:
     """The level of the kernel as it is going to be built."""
     attrs = subject.kernel.source.attrs
     told, tuned = attrs.get(NOT_OWN, ""), Tuned.of(attrs)

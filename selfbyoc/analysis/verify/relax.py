@@ -9,6 +9,7 @@ import numpy as np
 from tvm import relax
 
 from ...tvm import make_target, tensor, tvm
+from ...tvm.types import Expr
 
 
 def _composite(func: relax.Function) -> tuple[relax.Function, list[int]]:
@@ -23,7 +24,7 @@ def _composite(func: relax.Function) -> tuple[relax.Function, list[int]]:
         if isinstance(v, relax.Call) and isinstance(bound.get(v.op), relax.Function)
     )
 
-    def source(expr: Any) -> Any:
+    def source(expr: Expr) -> Expr:
         while expr in bound:
             expr = bound[expr].args[0]
         return expr
@@ -46,7 +47,9 @@ def subgraph(func: relax.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any
     return bind(mod), [i for i in positions if i not in fixed]
 
 
-def unfused(func: relax.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, Any]) -> Any:
+def unfused(
+    func: relax.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, np.ndarray]
+) -> Any:
     """Build the ops one by one; -> a function of all inputs (unpacked, in order)."""
     inner, positions = _composite(func)
     main = relax.Function(inner.params, inner.body, inner.ret_ty).with_attr("global_symbol", "main")

@@ -13,6 +13,7 @@ from tvm.contrib import graph_executor
 from ...ir.relay.emit import constant
 from ...ir.relay.walk import postorder
 from ...tvm import tensor, tvm
+from ...tvm.types import Expr
 
 
 def _composite(func: relay.Function) -> tuple[relay.Function, list[int]]:
@@ -31,7 +32,7 @@ def _composite(func: relay.Function) -> tuple[relay.Function, list[int]]:
     ]
 
 
-def _source(expr: Any) -> Any:
+def _source(expr: Expr) -> Expr:
     while isinstance(expr, relay.Call):
         expr = expr.args[0]
     return expr
@@ -60,7 +61,9 @@ def subgraph(func: relay.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any
     return tvm.IRModule.from_expr(main), [i for i in positions if names[i] not in bound]
 
 
-def unfused(func: relay.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, Any]) -> Any:
+def unfused(
+    func: relay.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, np.ndarray]
+) -> Any:
     """Build the ops one by one; -> a function of all inputs (unpacked, in order).
 
     `fixed` inputs are constants: QNN ops cannot be lowered otherwise.

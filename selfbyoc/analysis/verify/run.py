@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
 
 from ...codegen.external import External
 from ...codegen.lower import lower
 from ...graph import OpGraph, Value
 from ...machine import host
 from ...tvm import GENERATION, get_func, tvm
+from ...tvm.types import NDArray, Target
 from ..gpu import cuda, opencl, runtimes
 from ..guards import POISON, Guarded, Overrun
 from .inputs import Array
@@ -21,7 +21,7 @@ OTHER_POISON = 0x7B  # large: a maximum or a comparison drops a NaN that it shou
 class Runner:
     """The compiled kernel."""
 
-    def __init__(self, source: External, target: Any) -> None:
+    def __init__(self, source: External, target: Target) -> None:
         self.outputs = source.graph.outputs
         self.function = _function(source, target)
 
@@ -47,7 +47,7 @@ class Runner:
         return [guarded.array for guarded in results]
 
 
-def cannot_run(target: Any) -> str:
+def cannot_run(target: Target) -> str:
     """Why this machine cannot run what is built for a target, or ''."""
     kind = str(target.kind)
     if kind in ("opencl", "cuda"):
@@ -55,7 +55,7 @@ def cannot_run(target: Any) -> str:
     return host.cannot_run(target)
 
 
-def ran_by(target: Any) -> str:
+def ran_by(target: Target) -> str:
     """Who runs what is built for a target; '' where that is the CPU itself, or where there is no
     GPU: that is said of each kernel. Raises ToolError and MissingExtra where no OpenCL serves.
     """
@@ -65,7 +65,7 @@ def ran_by(target: Any) -> str:
     return str(runtimes.serving()) if kind == "opencl" else ""
 
 
-def _function(source: External, target: Any) -> Callable[..., None]:
+def _function(source: External, target: Target) -> Callable[..., None]:
     """What is called with arrays, the last ones its results."""
     if str(target.kind) == "cuda":
         return cuda.program(source, target)
@@ -79,6 +79,6 @@ def _extents(value: Value) -> tuple[int, ...]:
     return tuple(int(extent) for extent in value.shape)
 
 
-def _tensor(array: Array) -> Any:
+def _tensor(array: Array) -> NDArray:
     """The array's own memory as a TVM tensor."""
     return (tvm.runtime if GENERATION == "relax" else tvm.nd).from_dlpack(array)

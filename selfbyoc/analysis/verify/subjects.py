@@ -14,6 +14,7 @@ from ...codegen.pack import pack_constants
 from ...codegen.tuning_record import TUNED, Tuned, told_by
 from ...graph import OpGraph
 from ...partition.generation import ir
+from ...tvm.types import Function, IRModule
 from ..kernels import Kernel, kernels
 from .inputs import Array, arrays
 
@@ -25,7 +26,7 @@ class Subject:
     """A kernel with the weights of one of its calls, as they were and as they are passed."""
 
     kernel: Kernel
-    function: Any  # the external function, for TVM's own build of it
+    function: Function  # the external function, for TVM's own build of it
     roots: tuple[str, ...]
     constants: Constants
     packed: Constants
@@ -84,7 +85,7 @@ def structure(graph: OpGraph) -> Any:
     return types, tuple(ops), tuple(number[v] for v in graph.outputs)
 
 
-def subjects(mod: Any, plain: Any | None, seed: int = 0) -> list[Subject]:
+def subjects(mod: IRModule, plain: IRModule | None, seed: int = 0) -> list[Subject]:
     """The different kernels of a partitioned module. `plain` is the same module before packing.
 
     Where it is not at hand, weights that were packed are replaced by seeded random ones.
@@ -104,7 +105,7 @@ def subjects(mod: Any, plain: Any | None, seed: int = 0) -> list[Subject]:
     return list(found.values())
 
 
-def _subject(kernel: Kernel, func: Any, constants: Constants | None, seed: int) -> Subject:
+def _subject(kernel: Kernel, func: Function, constants: Constants | None, seed: int) -> Subject:
     passed = kernel.calls[0] if kernel.calls else {}
     positions = set(packed_params(kernel.source))
     if constants is None:

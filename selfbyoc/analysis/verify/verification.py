@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...codegen.target import host_target
 from ...errors import InputError
 from ...partition import check_module, check_target, is_partitioned, partitioning
+from ...tvm.types import IRModule, Target
 from .checks import TIMEOUT, Plan
 from .inputs import KINDS
 from .records import Verdict, Verification
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    mod: Any,
+    mod: IRModule,
     params: Mapping[str, Any] | None = None,
     target: Any | None = None,
     composites: Iterable[Composite] | None = None,
@@ -61,7 +62,7 @@ def run(what: Sequence[Subject], plan: Plan, *, isolate: bool) -> Iterable[Verdi
 
 
 def subjects_of(
-    mod: Any, params: Any, target: Any, composites: Any, seed: int = 0
+    mod: IRModule, params: Any, target: Any, composites: Any, seed: int = 0
 ) -> list[Subject]:
     """The kernels of a module, partitioned or not."""
     check_module(mod)
@@ -71,7 +72,7 @@ def subjects_of(
     return subjects(decided.finish(pack=True), decided.finish(pack=False), seed)
 
 
-def verified_target(mod: Any, target: Any) -> Any:
+def verified_target(mod: IRModule, target: Any) -> Target:
     """The target that kernels are built for: the given one, or the host's."""
     check_module(mod)
     return host_target() if target is None else check_target(target)

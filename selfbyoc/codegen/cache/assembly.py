@@ -14,9 +14,9 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ...tvm import GENERATION, IR_LOADER, module_source, packed_symbol, tvm
+from ...tvm.types import Module
 
 # Stands for the function's own symbol, which holds a hash of the model, and for its code.
 _SYMBOL, _CODE = "selfbyoc_kernel_symbol", "selfbyoc_kernel_code"
@@ -29,7 +29,7 @@ _POINTER, _PARAMETERS = (
 )
 
 
-def text_of(module: Any, symbol: str) -> str | None:
+def text_of(module: Module, symbol: str) -> str | None:
     """A kernel's module as text that does not name its symbol; None where that cannot be."""
     source = module_source(module, "ll")
     layout = re.findall(r'^target (?:datalayout|triple) = ".*"$', source, re.MULTILINE)
@@ -77,7 +77,7 @@ def llvm_ir(text: str, symbol: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def module_of(text: str, symbol: str) -> Any:
+def module_of(text: str, symbol: str) -> Module:
     """The runtime module that `text_of` wrote down, for a function of this symbol."""
     ir = llvm_ir(text, symbol).encode()
     if not hasattr(os, "memfd_create"):  # no Linux
@@ -92,7 +92,7 @@ def module_of(text: str, symbol: str) -> Any:
         return _loaded(f"/proc/self/fd/{file.fileno()}")
 
 
-def _loaded(path: str) -> Any:
+def _loaded(path: str) -> Module:
     """The module of an LLVM IR file. 0.27's `load_module` keeps a reference to what it loads, so
     that its machine code stays for ever: 1 MB a kernel. The loader behind it keeps none.
     """

@@ -13,7 +13,7 @@ _SIGNATURE = 32
 LARGEST = 32 << 20  # bytes of an entry, on disk and as text; a kernel takes 10 to 60 KB
 
 
-def packed(key: str, text: str, about: Mapping[str, Any], secret: bytes) -> bytes:
+def packed(key: str, text: str, about: Mapping[str, object], secret: bytes) -> bytes:
     """What is written to disk; `unpacked` is the inverse."""
     body = json.dumps({"key": key, "about": dict(about), "text": text}).encode()
     data = zlib.compress(body, 1)

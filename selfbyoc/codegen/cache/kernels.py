@@ -14,6 +14,7 @@ from typing import Any
 from ...common.files import expanded
 from ...common.interrupt import stopped
 from ...errors import InputError, one_line
+from ...tvm.types import Module
 from .assembly import module_of, text_of
 from .store import Store, warn
 
@@ -44,7 +45,7 @@ class KernelCache:
         """The key of the function that was made of these inputs the last time."""
         return self.store.get(inputs) if inputs else None
 
-    def load(self, key: str | None, symbol: str) -> Any | None:
+    def load(self, key: str | None, symbol: str) -> Module | None:
         """The module under a key, for a function of this symbol."""
         text = self.store.get(key) if key else None
         if text is None:
@@ -60,7 +61,7 @@ class KernelCache:
         logger.debug("%s: from the cache, %s", symbol, key)
         return module
 
-    def keep(self, key: str, module: Any, symbol: str, about: Mapping[str, Any]) -> Any:
+    def keep(self, key: str, module: Module, symbol: str, about: Mapping[str, Any]) -> Module:
         """Keep a compiled kernel; -> it, assembled from what is kept: its code is made once."""
         self.use.misses.append(symbol)
         text = text_of(module, symbol)

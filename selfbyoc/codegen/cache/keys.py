@@ -15,6 +15,7 @@ from ...common.probes import SERVES
 from ...graph import OpGraph, Value
 from ...machine import host
 from ...tvm import GENERATION, structural_hash, target_dict, tvm
+from ...tvm.types import PrimFunc, Target
 
 _PACKAGE = Path(__file__).parent.parent.parent
 _STARTED = time.time()
@@ -59,7 +60,7 @@ def digest(facts: Iterable[Any]) -> str:
     return hashlib.sha256(json.dumps(list(facts), sort_keys=True).encode()).hexdigest()
 
 
-def of_functions(functions: Sequence[Any], target: Any, config: Mapping[str, Any]) -> str:
+def of_functions(functions: Sequence[PrimFunc], target: Target, config: Mapping[str, bool]) -> str:
     """The key of the machine code of scheduled functions.
 
     How they are lowered it does not say: that is in the sources.
@@ -69,12 +70,12 @@ def of_functions(functions: Sequence[Any], target: Any, config: Mapping[str, Any
     return digest(["code", _LOWERED_BY, *facts])
 
 
-def of_code(func: Any) -> str:
+def of_code(func: PrimFunc) -> str:
     """The key of a scheduled function alone, by which a tuning record knows it again."""
     return digest(["function", *_code(func)])
 
 
-def _code(func: Any) -> tuple[str, int]:
+def _code(func: PrimFunc) -> tuple[str, int]:
     """A script names everything but the last digits of floats; a structural hash has these."""
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name in ("global_symbol", "Composite") or name.startswith("tefuse."):
@@ -83,7 +84,7 @@ def _code(func: Any) -> tuple[str, int]:
 
 
 def of_inputs(
-    names: Iterable[str], graph: OpGraph, attrs: Mapping[str, Any], target: Any
+    names: Iterable[str], graph: OpGraph, attrs: Mapping[str, Any], target: Target
 ) -> str | None:
     """The key of all that a built-in composite's scheduled function comes from.
 

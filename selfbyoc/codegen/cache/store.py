@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...common.trusted import Untrusted
 from .entry import LARGEST, packed, unpacked
@@ -27,7 +26,7 @@ class Entry:
     """One file: its key, what its writer said of it, its bytes on disk and its last use."""
 
     key: str
-    about: Mapping[str, Any]
+    about: Mapping[str, object]
     size: int
     used: float
 
@@ -63,7 +62,7 @@ class Store:
             folder.touch(name)
         return text
 
-    def put(self, key: str, text: str, about: Mapping[str, Any]) -> None:
+    def put(self, key: str, text: str, about: Mapping[str, object]) -> None:
         """Write an entry beside the folder's others and give it its name when it is whole."""
         name = file_name(key, _SUFFIX)
         with self._quietly("written"):  # a full or read-only disk: built, only not kept
@@ -72,7 +71,7 @@ class Store:
                 self._put(folder, name, key, text, about)
 
     def _put(
-        self, folder: Folder, name: str, key: str, text: str, about: Mapping[str, Any]
+        self, folder: Folder, name: str, key: str, text: str, about: Mapping[str, object]
     ) -> None:
         try:
             data = packed(key, text, about, folder.make_secret())

@@ -12,10 +12,10 @@ from typing import Any
 
 from ...tvm import dtype_of, is_reduction, param_buffers, region_buffer, tir, walk
 from ...tvm.rewrite import OPERATORS
+from ...tvm.types import Buffer, Expr, PrimExpr, PrimFunc, Stmt, TirNode
 
 OP_LABEL = "tefuse.op"  # annotation of a block: "<op>:<index of the block when recorded>"
 
-Expr = Any  # str | int | tuple[str, Expr, Expr]
 Extent = int | str | None  # a symbol's name; None for what is neither
 _BLOCKS = ("Block", "SBlock")
 _LOADS = ("BufferLoad", "TensorLoad")  # 0.17, 0.27
@@ -89,11 +89,11 @@ def from_data(data: Any) -> Accesses:
     return Accesses(_tupled(shapes), _tupled(params), blocks, _tupled(dtypes))
 
 
-def _tupled(value: Any) -> Any:
+def _tupled(value: PrimExpr) -> Any:
     return tuple(map(_tupled, value)) if isinstance(value, (list, tuple)) else value
 
 
-def accesses_of(func: Any) -> Accesses:
+def accesses_of(func: PrimFunc) -> Accesses:
     """Read them off a PrimFunc that is made of blocks."""
     return _Scan(func).result()
 
@@ -101,14 +101,14 @@ def accesses_of(func: Any) -> Accesses:
 class _Scan:
     """Numbers buffers as it meets them, the parameters first."""
 
-    def __init__(self, func: Any) -> None:
+    def __init__(self, func: PrimFunc) -> None:
         self.func = func
         self.numbers: dict[Any, int] = {}
         self.shapes: list[tuple[Extent, ...]] = []
         self.dtypes: list[str] = []
         self.params = tuple(self._number(b) for b in param_buffers(func) if hasattr(b, "shape"))
 
-    def _number(self, buffer: Any) -> int:
+    def _number(self, buffer: Buffer) -> int:
         if buffer not in self.numbers:
             self.numbers[buffer] = len(self.shapes)
             self.shapes.append(tuple(_extent_or_name(e) for e in buffer.shape))
@@ -120,7 +120,7 @@ class _Scan:
         blocks = tuple(self._block(block) for block in found)
         return Accesses(tuple(self.shapes), self.params, blocks, tuple(self.dtypes))
 
-    def _block(self, block: Any) -> BlockAccesses:
+    def _block(self, block: Stmt) -> BlockAccesses:
         # An axis of one element is always 0; TVM writes either.
         names: dict[Any, Expr] = {
             iv.var: 0 if _extent(iv.dom.extent) == 1 else str(iv.var.name) for iv in block.iter_vars
@@ -134,7 +134,7 @@ class _Scan:
         loads: list[Access] = []
         values: list[Any] = []
 
-        def visit(node: Any) -> None:
+        def visit(node: TirNode) -> None:
             kind = type(node).__name__
             if kind in _BLOCKS:
                 inside.append(node)
@@ -159,12 +159,12 @@ class _Scan:
             tuple(loads), not inside, copies and not hidden, tuple(label_of(b) for b in inside),
         )  # fmt: skip
 
-    def _access(self, buffer: Any, indices: Any, names: Mapping[Any, Expr]) -> Access:
+    def _access(self, buffer: Buffer, indices: Any, names: Mapping[PrimExpr, Expr]) -> Access:
         index = tuple(_encoded(i, names) for i in indices)
         return Access(self._number(buffer), None if None in index else index)
 
 
-def blocks_of(func: Any) -> list[Any]:
+def blocks_of(func: PrimFunc) -> list[Stmt]:
     """Every block of a function in program order, inner ones before those around them, without the
     root.
     """
@@ -173,23 +173,23 @@ def blocks_of(func: Any) -> list[Any]:
     return found[:-1]
 
 
-def label_of(block: Any) -> str:
+def label_of(block: Stmt) -> str:
     """The label that recording put on a block, or nothing."""
     annotations = block.annotations
     names = [str(key) for key in annotations.keys()]  # noqa: SIM118 (no Python dict)
     return str(annotations[OP_LABEL]) if OP_LABEL in names else ""
 
 
-def _extent(value: Any) -> int | None:
+def _extent(value: PrimExpr) -> int | None:
     return int(value) if isinstance(value, (int, tir.IntImm)) else None
 
 
-def _extent_or_name(value: Any) -> Extent:
+def _extent_or_name(value: PrimExpr) -> Extent:
     """Of a symbol its name: axes of one name have one extent."""
     return str(value.name) if isinstance(value, tir.Var) else _extent(value)
 
 
-def _encoded(expr: Any, names: Mapping[Any, Expr]) -> Expr | None:
+def _encoded(expr: PrimExpr, names: Mapping[PrimExpr, Expr]) -> Expr | None:
     kind = type(expr).__name__
     if kind == "IntImm":
         return int(expr.value)
@@ -219,7 +219,7 @@ def substituted(expr: Expr, new: Mapping[str, Expr]) -> Expr:
     return expr
 
 
-def decoded(expr: Expr, env: Mapping[str, Any]) -> Any:
+def decoded(expr: Expr, env: Mapping[str, PrimExpr]) -> PrimExpr:
     """The expression as TIR over the given variables."""
     if isinstance(expr, str):
         return env[expr]

@@ -224,7 +224,9 @@ def sensitive(kind: str, attrs: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(n for n in SENSITIVE.get(kind, others) if n in attrs)
 
 
-def layouts_of(kind: str, attrs: Mapping[str, Any], count: int, side: str) -> tuple[Any, ...]:
+def layouts_of(
+    kind: str, attrs: Mapping[str, Any], count: int, side: str
+) -> tuple[str | None, ...]:
     """The layout of each input or output by the op's own attributes; None where it defines none."""
     names = _NAMED.get(kind, ((), ()))[side == "outputs"]
     found = [attrs.get(name) for name in names][:count]

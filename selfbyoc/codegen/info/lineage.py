@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...tvm import Schedule, child_blocks, tvm
+from ...tvm.types import PrimFunc
 from .accesses import OP_LABEL, Accesses, BlockAccesses
 from .op_record import OpInfo, Recorded
 
 
-def labelled(func: Any, owners: Mapping[str, str]) -> Any:
+def labelled(func: PrimFunc, owners: Mapping[str, str]) -> PrimFunc:
     """The function with a label on each block whose name has an owner: `<op>:<position>`.
 
     TVM keeps a block's annotations in all that it makes of the block, but for copies and outer
@@ -26,7 +27,7 @@ def labelled(func: Any, owners: Mapping[str, str]) -> Any:
     return done if "global_symbol" in _names(func) else done.without_attr("global_symbol")
 
 
-def _names(func: Any) -> list[str]:
+def _names(func: PrimFunc) -> list[str]:
     return [] if func.attrs is None else [str(n) for n in func.attrs.keys()]  # noqa: SIM118
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...tvm import Schedule, TVMError, structural_hash, tir, tvm
+from ...tvm.types import Expr, PrimFunc
 from .accesses import Accesses, accesses_of
 from .layout_map import LayoutMap
 from .layout_proof import Place, places
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 __all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "TensorInfo", "attach", "op_info", "resealed"]
 
 
-def attach(func: Any, recorded: Recorded) -> Any:
+def attach(func: PrimFunc, recorded: Recorded) -> PrimFunc:
     """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and
     databases; and with the name of its composite, for who reads the function.
     """
@@ -38,7 +39,7 @@ def attach(func: Any, recorded: Recorded) -> Any:
 
 
 def record(
-    func: Any, ops: Sequence[OpInfo], refs: Sequence[tuple[Sequence[Any], Sequence[Any]]]
+    func: PrimFunc, ops: Sequence[OpInfo], refs: Sequence[tuple[Sequence[Any], Sequence[Any]]]
 ) -> Recorded:
     """What to keep of a function in its original layouts, whose blocks are labelled.
 
@@ -49,7 +50,7 @@ def record(
     return Recorded(tuple(ops), held, accesses_of(func), seal_of(func))
 
 
-def seal_of(func: Any) -> str:
+def seal_of(func: PrimFunc) -> str:
     """Equal for functions that are equal but for their attributes."""
     names = [str(n) for n in func.attrs.keys()] if func.attrs is not None else []  # noqa: SIM118
     for name in names:
@@ -57,7 +58,7 @@ def seal_of(func: Any) -> str:
     return str(structural_hash(func))
 
 
-def recorded_of(func: Any) -> Recorded | None:
+def recorded_of(func: PrimFunc) -> Recorded | None:
     """What was recorded on a PrimFunc; None for a function that has no op info."""
     if not isinstance(func, tir.PrimFunc):
         raise InputError(f"expected a PrimFunc or a Schedule of one, found {type(func).__name__}")
@@ -66,7 +67,7 @@ def recorded_of(func: Any) -> Recorded | None:
     return from_json(str(func.attrs[OP_INFO]))
 
 
-def op_info(func: Any, original: Any = None) -> tuple[OpInfo, ...]:
+def op_info(func: PrimFunc, original: Any = None) -> tuple[OpInfo, ...]:
     """The ordered ops of a PrimFunc, or of `main` in a Schedule; nothing where none were attached.
 
     Attributes follow a layout that was changed (`transform_layout`), as far as that can be proved
@@ -92,7 +93,7 @@ def op_info(func: Any, original: Any = None) -> tuple[OpInfo, ...]:
     )
 
 
-def _working_on(sch: Any) -> Any:
+def _working_on(sch: Schedule) -> Expr:
     """The function that a schedule works on: the one it was told, the only one, or `main`."""
     variables = list(sch.mod.get_global_vars())
     if sch.func_working_on is not None:
@@ -105,7 +106,7 @@ def _working_on(sch: Any) -> Any:
     return sch.mod.get_global_var("main")
 
 
-def _by_trace(sch: Any, original: Any) -> tuple[OpInfo, ...] | None:
+def _by_trace(sch: Schedule, original: Any) -> tuple[OpInfo, ...] | None:
     """The ops as the trace left them, if it is the whole way from `original` to the schedule."""
     if original is None or sch.trace is None:
         return None
@@ -122,7 +123,7 @@ def _by_trace(sch: Any, original: Any) -> tuple[OpInfo, ...] | None:
     return op_info(until.mod[name]) if is_all else None
 
 
-def resealed(func: Any, sch: Any, recorded: Recorded) -> Any:
+def resealed(func: PrimFunc, sch: Schedule, recorded: Recorded) -> PrimFunc:
     """A function that `sch` made of a recorded one, with its op info (a schedule may have replaced
     the function); sealed anew if the schedule changed no layout.
     """

@@ -35,7 +35,7 @@ class TensorInfo:
     # tuple[int, ...], or UNKNOWN. A symbolic extent is its text, such as "n", or the number that it
     # was read at, which prints as the text (graph.Symbol); None: not known when compiling.
     shape: Any
-    dtype: Any  # str, or UNKNOWN
+    dtype: str  # str, or UNKNOWN
     layout: str | Unknown | None = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -77,7 +77,7 @@ class OpInfo:
         """The attributes whose meaning depends on a layout."""
         return sensitive(self.kind, self.attrs)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, str]:
         """Plain data, as `--json` prints it."""
         return {
             "name": self.name, "kind": self.kind, "pattern": self.pattern,

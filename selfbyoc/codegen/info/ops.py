@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import did_you_mean
-from ...language.types import Block
+from ...tvm.types import Block
 from .op_record import OpInfo
 
 

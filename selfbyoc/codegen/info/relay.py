@@ -21,6 +21,7 @@ from ...ops.attrs import plain
 from ...ops.vocabulary import is_declared
 from ...tir.te_blocks import block_names, te_order
 from ...tvm import attrs_dict, make_target, register_func, te, tvm
+from ...tvm.types import Op, PrimFunc, Tensor, TeOperation, Type
 from .accesses import blocks_of
 from .lineage import labelled
 from .op_info import attach, record
@@ -39,9 +40,9 @@ class _Lowered:
 
     name: str
     attrs: Any
-    result: Any
-    inputs: Sequence[Any]
-    outputs: Sequence[Any]
+    result: Type
+    inputs: Sequence[Tensor]
+    outputs: Sequence[Tensor]
 
 
 _lowered: list[_Lowered] = []
@@ -71,7 +72,7 @@ def _noting(own: Callable[..., Any]) -> Callable[..., Any]:
     """TVM's choice of an implementation, and a note of what it computes."""
 
     def select_implementation(
-        op: Any, attrs: Any, inputs: Any, out_type: Any, *rest: Any, **options: Any
+        op: Op, attrs: Any, inputs: Any, out_type: Type, *rest: Any, **options: Any
     ) -> Any:
         implementation, outputs = own(op, attrs, inputs, out_type, *rest, **options)
         _lowered.append(_Lowered(str(op.name), attrs, out_type, list(inputs), list(outputs)))
@@ -80,7 +81,7 @@ def _noting(own: Callable[..., Any]) -> Callable[..., Any]:
     return select_implementation
 
 
-def lower(func: relay.Function, target: Any) -> Any:
+def lower(func: relay.Function, target: Any) -> PrimFunc:
     """A primitive function (as FuseOps makes them) -> its PrimFunc with op info."""
     func = func.with_attr("Primitive", tvm.tir.IntImm("int32", 1))
     with op_info_attached():
@@ -99,7 +100,7 @@ def extract_tasks(mod: tvm.IRModule, target: Any, params: Any) -> list[Any]:
         )
 
 
-def _convert(args: Sequence[Any], constants: Sequence[Any]) -> Any:
+def _convert(args: Sequence[Any], constants: Sequence[Any]) -> PrimFunc:
     """TVM's default converter, and op info on what it makes."""
     func = tvm.get_global_func(f"{_OPTION}.default")(args, constants)
     if func is None:
@@ -111,7 +112,9 @@ def _convert(args: Sequence[Any], constants: Sequence[Any]) -> Any:
     return _described(func, list(args), names, len(args) - len(constants))
 
 
-def _described(func: Any, args: list[Any], names: Mapping[Any, str], params: int) -> Any:
+def _described(
+    func: PrimFunc, args: list[Tensor], names: Mapping[TeOperation, str], params: int
+) -> PrimFunc:
     """The function with the ops whose stages it is made of."""
     place: dict[Any, Ref] = {operation: ("block", i) for i, operation in enumerate(names)}
     for i, tensor in enumerate(args[:params]):
@@ -146,7 +149,7 @@ def _info(lowered: _Lowered, before: Sequence[OpInfo]) -> OpInfo:
     return describe(f"{kind}_{count}" if count else kind, kind, attrs, ins, outs, pattern)
 
 
-def _type(tensor: Any) -> tuple[tuple[int | None, ...], str]:
+def _type(tensor: Tensor) -> tuple[tuple[int | None, ...], str]:
     shape = tuple(int(e) if isinstance(e, tvm.tir.IntImm) else None for e in tensor.shape)
     return shape, str(tensor.dtype)
 

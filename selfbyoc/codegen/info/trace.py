@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ...tvm.types import Instruction, Trace
 
 # Primitives that leave every buffer's layout as it is. Others, and those of a TVM to come, count as
 # changing it: a mistake here must not make op info wrong.
@@ -21,11 +21,11 @@ _HARMLESS = frozenset(
 )  # fmt: skip
 
 
-def _name(instruction: Any) -> str:
+def _name(instruction: Instruction) -> str:
     return str(instruction.kind.name)
 
 
-def _is_harmless(step: Any) -> bool:
+def _is_harmless(step: Instruction) -> bool:
     """Whether it leaves every layout; `transform_layout` by the identity only simplifies reads."""
     if _name(step) != "TransformLayout":
         return _name(step) in _HARMLESS
@@ -35,12 +35,12 @@ def _is_harmless(step: Any) -> bool:
     return same and index_map.inverse_index_map is None
 
 
-def is_clean(trace: Any) -> bool:
+def is_clean(trace: Trace) -> bool:
     """Whether no step may have changed a layout."""
     return all(map(_is_harmless, trace.insts))
 
 
-def layout_prefix(trace: Any) -> Any:
+def layout_prefix(trace: Trace) -> Trace:
     """The trace up to the last step that may have changed a layout."""
     steps = list(trace.insts)
     last = max((i for i, step in enumerate(steps) if not _is_harmless(step)), default=-1)

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from ...tvm.types import Trace
+
 _DEPTH = 32  # levels of lists and objects; a trace has 5
 _TEXTS = ("workload", "composite", "about", "status", "code", "error")
 _NEEDED = ("workload", "composite", "about", "place", "status")
@@ -74,7 +76,7 @@ def _is_time(value: Any) -> bool:
     return value is None or (is_number and 0 <= value < math.inf)
 
 
-def _check_trace(trace: Any) -> None:
+def _check_trace(trace: Trace) -> None:
     """[instructions, decisions]: [name, inputs, attributes, outputs], and [position, decision]."""
     lists = isinstance(trace, list) and len(trace) == 2
     _require(lists and all(isinstance(part, list) for part in trace), "trace: not two lists")

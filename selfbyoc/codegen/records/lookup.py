@@ -14,6 +14,7 @@ from typing import Any
 
 from ...errors import DecisionError, InputError, RecordWarning, SelfbyocError
 from ...graph import sizes_text
+from ...tvm.types import Target
 from ..external import PACKED, External
 from ..symbolic.ranges import representatives
 from ..tuning_record import TUNED, TUNED_AT, Tuned
@@ -100,7 +101,7 @@ def _warn_unused(applied: Applied) -> None:
         warnings.warn(RecordWarning(text), stacklevel=4)
 
 
-def with_record(source: External, target: Any | None, *, packed: bool) -> External:
+def with_record(source: External, target: Target | None, *, packed: bool) -> External:
     """The external function, told what the record in force for it found, if there is one.
 
     `packed`: its weights are packed already, so that a record which packs them otherwise is too
@@ -124,7 +125,7 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
     return with_tuned(source, target, told)
 
 
-def _with_ranges(applied: Applied, source: External, target: Any) -> External:
+def _with_ranges(applied: Applied, source: External, target: Target) -> External:
     """The external function of symbolic sizes, told what the records of its ranges found."""
     found: dict[str, Any] = {}
     for sizes in representatives(source):
@@ -143,7 +144,7 @@ def _with_ranges(applied: Applied, source: External, target: Any) -> External:
     return replace(source, attrs={**source.attrs, TUNED_AT: found}) if found else source
 
 
-def _fitting_all_sizes(records: Sequence[Record], source: External, target: Any) -> Tuned:
+def _fitting_all_sizes(records: Sequence[Record], source: External, target: Target) -> Tuned:
     """The same for a range of a symbolic size, whose weights are packed once for all sizes."""
     told = _fitting(records, source, target, packed=False)
     if told.trace is not None:
@@ -176,7 +177,7 @@ def _refuse(applied: Applied, key: str, why: str) -> None:
     applied.refused[key] = why
 
 
-def _fitting(records: Sequence[Record], source: External, target: Any, packed: bool) -> Tuned:
+def _fitting(records: Sequence[Record], source: External, target: Target, packed: bool) -> Tuned:
     """The best record of this place, as something to tell; DecisionError says why there is none."""
     place = place_of(target)
     here = [r for r in records if r.place == place]

@@ -14,6 +14,7 @@ from typing import Any
 from ...common.files import expanded
 from ...common.trusted import EVERYBODY, Untrusted, open_to_append, read_file
 from ...errors import InputError, RecordWarning
+from ...tvm.types import Trace
 from .data import parsed
 
 FILE = "records.jsonl"
@@ -59,7 +60,7 @@ class Record:
     place: Place
     status: str
     decisions: Mapping[str, Any] = field(default_factory=dict)
-    trace: Any = None
+    trace: Trace = None
     code: str = ""
     seconds: float | None = None
     default_seconds: float | None = None

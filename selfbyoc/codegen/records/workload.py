@@ -14,6 +14,7 @@ import numpy as np
 from ...language.decisions import Choice, deciding
 from ...machine import host
 from ...tvm import GENERATION, target_dict
+from ...tvm.types import PrimFunc, Target
 from ..apply import Scheduled
 from ..cache.keys import digest, graph_data, of_code
 from ..external import NOT_OWN, PACKED, External, match_of, packed_params, takes_plain_ops
@@ -33,7 +34,7 @@ def workload_key(source: External) -> str:
     return digest(["workload", *source.composites, graph_data(source.graph), packed])
 
 
-def place_of(target: Any) -> Place:
+def place_of(target: Target) -> Place:
     """Where a record of a kernel for this target holds."""
     cores = int(target.attrs.get("num-cores") or 0) or host.cores()
     return Place(GENERATION, decisive(target_dict(target)), cores)
@@ -48,7 +49,7 @@ def about(source: External) -> str:
     return f"{names}: {ins} -> {outs}"
 
 
-def with_tuned(source: External, target: Any, tuned: Tuned | None) -> External:
+def with_tuned(source: External, target: Target, tuned: Tuned | None) -> External:
     """The external function that is told these decisions; its weights may be packed otherwise."""
     attrs = {n: v for n, v in source.attrs.items() if n not in (TUNED, NOT_OWN, PACKED)}
     if tuned is not None:
@@ -56,7 +57,7 @@ def with_tuned(source: External, target: Any, tuned: Tuned | None) -> External:
     return replace(source, attrs={**attrs, **packing(source, target, tuned)})
 
 
-def packing(source: External, target: Any, tuned: Tuned | None) -> dict[str, Any]:
+def packing(source: External, target: Target, tuned: Tuned | None) -> dict[str, Any]:
     """The attribute that says how the packed parameters are packed under these decisions."""
     packed, match = packed_params(source), match_of(source)
     if not packed or takes_plain_ops(match.composite, target, tuned):
@@ -66,7 +67,7 @@ def packing(source: External, target: Any, tuned: Tuned | None) -> dict[str, Any
     return {PACKED: described(types)}
 
 
-def arguments(source: External, target: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+def arguments(source: External, target: Target, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The graph's inputs as the kernel takes them: some packed, as it is told."""
     tuned, positions = Tuned.of(source.attrs), packed_params(source)
     with target, told_by(tuned):
@@ -83,7 +84,7 @@ class Variant:
     choices: Mapping[str, Choice]  # all that its pack, compute and schedule asked for, by name
 
     @property
-    def func(self) -> Any:
+    def func(self) -> PrimFunc:
         """The scheduled PrimFunc."""
         return self.scheduled.mod["main"]
 
@@ -93,7 +94,7 @@ class Variant:
         return of_code(self.func)
 
 
-def variant(source: External, target: Any, tuned: Tuned | None) -> Variant:
+def variant(source: External, target: Target, tuned: Tuned | None) -> Variant:
     """Schedule a kernel under these decisions (None: the defaults).
 
     Raises DecisionError where they do not fit, and what the composite's functions raise.
@@ -106,7 +107,7 @@ def variant(source: External, target: Any, tuned: Tuned | None) -> Variant:
     return Variant(told, scheduled, asked.made)
 
 
-def stacked(source: External, target: Any) -> Any:
+def stacked(source: External, target: Target) -> Any:
     """The kernel's function before any schedule: what a trace begins with."""
     told = Tuned(trace=())
     source = with_tuned(source, target, told)

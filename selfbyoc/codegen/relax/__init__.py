@@ -16,6 +16,7 @@ from ...ir.relax import read as read_graph
 from ...ir.relax.symbols import at, usual_sizes
 from ...tvm import register_func, tvm
 from ...tvm.tags import tags_of_each_thread
+from ...tvm.types import Module, Target
 from ..attributes import told_graph
 from ..external import TARGET, External, read_attrs
 from ..fallback import noting_what_ends
@@ -54,12 +55,12 @@ def source_of(func: relax.Function, symbol: str, attrs: Mapping[str, Any]) -> Ex
     return replace(found, symbols=tuple(sizes), sizes=sizes, read_at=read_at)
 
 
-def build_target() -> Any | None:
+def build_target() -> Target | None:
     """The target in force around RunCodegen, if there is one."""
     return tvm.target.Target.current(allow_none=True)
 
 
-def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any]:
+def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Module]:
     """RunCodegen calls this once with all external functions; equal ones are one by then."""
     read_ones = [_read(func) for func in functions]
     jobs = [partial(made, recorded, built.target) for built, recorded in read_ones]

@@ -7,6 +7,8 @@ from typing import Any
 
 from tvm import relax
 
+from ...tvm.types import BlockBuilder
+
 
 class _OwnStack(threading.local):
     """A list that each thread sees empty, and fills for itself."""
@@ -14,15 +16,15 @@ class _OwnStack(threading.local):
     def __init__(self) -> None:
         self.items: list[Any] = []
 
-    def append(self, item: Any) -> None:
+    def append(self, item: BlockBuilder) -> None:
         """Put one on top."""
         self.items.append(item)
 
-    def pop(self) -> Any:
+    def pop(self) -> BlockBuilder:
         """Take the top one off."""
         return self.items.pop()
 
-    def __getitem__(self, place: int) -> Any:
+    def __getitem__(self, place: int) -> BlockBuilder:
         return self.items[place]
 
     def __len__(self) -> int:

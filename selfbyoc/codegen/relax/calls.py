@@ -12,6 +12,7 @@ from tvm import relax
 from ... import errors
 from ...tir.lowering import finished
 from ...tvm import te, tir, tvm
+from ...tvm.types import BlockBuilder, Expr, Module, Target
 from ..external import External
 from ..fallback import or_default
 from ..records.lookup import with_record
@@ -24,7 +25,7 @@ class Built:
     """A kernel that RunCodegen got: what it was made of, for which target, and who chose that."""
 
     source: External
-    target: Any
+    target: Target
     told: bool
 
 
@@ -42,7 +43,7 @@ class Kernels:
         self._known: dict[int, Built] = {}
         self._lock = threading.Lock()
 
-    def note(self, module: Any, built: Built) -> None:
+    def note(self, module: Module, built: Built) -> None:
         """Write a new kernel down; the oldest is forgotten for it."""
         with self._lock:
             self._known.pop(_address(module), None)
@@ -72,14 +73,14 @@ class Kernels:
             self._known.pop(_address(module), None)
 
 
-def _address(module: Any) -> int:
+def _address(module: Module) -> int:
     return int(module.__chandle__())
 
 
 kernels = Kernels()
 
 
-def settled(builder: Any, call: relax.Call) -> relax.Call:
+def settled(builder: BlockBuilder, call: relax.Call) -> relax.Call:
     """Legalisation of a call of one of our kernels: how tvm.compile builds is known only here.
 
     RunCodegen runs before tvm.compile and is told neither the target nor the mode. A kernel that
@@ -115,7 +116,7 @@ def _is_compiled() -> bool:
     return False
 
 
-def _built_within(builder: Any, source: External, target: Any) -> Any:
+def _built_within(builder: BlockBuilder, source: External, target: Target) -> Expr:
     """The kernel as a function of the module itself, under a name that is not the first one's: in
     an exported library both would have one symbol.
     """
@@ -136,14 +137,14 @@ def _built_within(builder: Any, source: External, target: Any) -> Any:
     return builder.add_func(func.with_attr("tirx.is_scheduled", True), name)
 
 
-def _call_of(function: Any, call: relax.Call) -> relax.Call:
+def _call_of(function: Expr, call: relax.Call) -> relax.Call:
     """The same call, of a function of the module."""
     result = call.ty_args[0]
     types = list(result.fields) if isinstance(result, relax.TupleType) else [result]
     return relax.call_tir(function, call.args[1], types if len(types) > 1 else types[0])
 
 
-def _add_a_function(builder: Any, target: Any) -> None:
+def _add_a_function(builder: BlockBuilder, target: Target) -> None:
     """Something for TVM to compile, where our kernels are all there is: without a function of the
     module's own 0.27 makes an empty C source, and needs a compiler of the system to run it.
     """

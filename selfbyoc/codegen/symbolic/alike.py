@@ -11,6 +11,7 @@ from typing import Any
 from ...errors import SelfbyocError
 from ...tvm import dtype_of, param_buffers, region_buffer, tir, walk
 from ...tvm.rewrite import map_loads_and_calls, variables_in
+from ...tvm.types import Buffer, PrimExpr, Stmt
 from ..external import External, match_of
 from ..stack import stack
 
@@ -34,13 +35,13 @@ def is_each_alike(source: External, sizes: dict[str, int]) -> bool:
     return all(map(_is_counted_first, buffers)) and all(map(is_by_image, blocks))
 
 
-def _is_counted_first(buffer: Any) -> bool:
+def _is_counted_first(buffer: Buffer) -> bool:
     """Whether a buffer has images for its first axis at most."""
     first, *others = [*map(int, buffer.shape), 1]
     return (first == IMAGES or first % IMAGES > 0) and all(n % IMAGES for n in others)
 
 
-def is_by_image(block: Any) -> bool:
+def is_by_image(block: Stmt) -> bool:
     """Whether a block computes each image from that image, by the same expression."""
     counted = [axis for axis in block.iter_vars if int(axis.dom.extent) % IMAGES == 0]
     if not counted:
@@ -51,7 +52,7 @@ def is_by_image(block: Any) -> bool:
     return is_spatial and not others and all(_is_of_image(stmt, image.var) for stmt in stores)
 
 
-def _is_of_image(store: Any, image: Any) -> bool:
+def _is_of_image(store: Stmt, image: PrimExpr) -> bool:
     """Whether a statement is of this image alone, and says nowhere which one that is."""
     if type(store).__name__ != "BufferStore":
         return False
@@ -73,12 +74,12 @@ def _is_of_image(store: Any, image: Any) -> bool:
     return not is_told and not any(_counts_images(number.value) for number in numbers)
 
 
-def _without_load(node: Any) -> Any:
+def _without_load(node: PrimExpr) -> PrimExpr:
     is_load = type(node).__name__ in ("BufferLoad", "TensorLoad")
     return tir.const(0, dtype_of(node)) if is_load else node
 
 
-def _is_image(buffer: Any) -> bool:
+def _is_image(buffer: Buffer) -> bool:
     return bool(len(buffer.shape)) and int(buffer.shape[0]) == IMAGES
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...tvm import tir
+from ...tvm.types import PrimExpr
 from .learn import Learnt
 from .served import Steps
 
@@ -23,7 +24,7 @@ class Chosen:
     by_size: dict[int, int] = field(default_factory=dict)
     by_rest: dict[Steps, dict[int, int]] = field(default_factory=dict)  # after such steps: the same
 
-    def number(self, size: Any, first: int) -> Any:
+    def number(self, size: PrimExpr, first: int) -> PrimExpr:
         """Which kernel a size takes, as an expression; `first` are before these."""
         found = _number(size, self.by_size, first)
         for (step, rest), by_size in self.by_rest.items():
@@ -32,7 +33,7 @@ class Chosen:
         return found
 
 
-def _number(size: Any, by_size: Mapping[int, int], first: int) -> Any:
+def _number(size: PrimExpr, by_size: Mapping[int, int], first: int) -> PrimExpr:
     """Which kernel a size takes, as an expression; a size between two known ones takes that of the
     larger one, and any beyond them that of the largest.
     """

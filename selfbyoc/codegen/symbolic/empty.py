@@ -7,10 +7,11 @@ from typing import Any
 
 from ...tvm import Analyzer, param_buffers, region_buffer, tir, walk
 from ...tvm.rewrite import map_loops, substitute
+from ...tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
 from .learn import Learnt
 
 
-def is_empty(outputs: Sequence[Any]) -> Any:
+def is_empty(outputs: Sequence[Buffer]) -> PrimExpr:
     """Whether all of these buffers have no elements, as an expression."""
     each = [_zero_extents(buffer) for buffer in outputs]
     if not each or not all(each):
@@ -19,17 +20,17 @@ def is_empty(outputs: Sequence[Any]) -> Any:
     return some[0] if len(some) == 1 else tir.all(*some)
 
 
-def _zero_extents(buffer: Any) -> list[Any]:
+def _zero_extents(buffer: Buffer) -> list[PrimExpr]:
     return [extent == 0 for extent in buffer.shape if not isinstance(extent, tir.IntImm)]
 
 
-def empties(variable: Any, outputs: Sequence[Any]) -> bool:
+def empties(variable: PrimExpr, outputs: Sequence[Buffer]) -> bool:
     """Whether a size of 0 leaves all of these buffers without elements."""
     found = substitute(is_empty(outputs), {variable: tir.IntImm("int32", 0)})
     return bool(Analyzer().can_prove(found))
 
 
-def demanded(variables: Iterable[Any], outputs: Sequence[Any]) -> list[tuple[Any, str]]:
+def demanded(variables: Iterable[PrimExpr], outputs: Sequence[Buffer]) -> list[tuple[Any, str]]:
     """That sizes for which there is no kernel of 0 are more, if something is to be computed: the
     conditions, and what to say else.
     """
@@ -38,7 +39,7 @@ def demanded(variables: Iterable[Any], outputs: Sequence[Any]) -> list[tuple[Any
     return [(tir.any(size > 0, hollow), f"size {size.name}: expected 1 or more") for size in some]
 
 
-def outputs_of(func: Any) -> list[int]:
+def outputs_of(func: PrimFunc) -> list[int]:
     """The positions of the parameters that a PrimFunc writes."""
     written: list[Any] = []
 
@@ -56,7 +57,7 @@ def is_right_at_zero(learnt: Learnt, symbol: str) -> bool:
     nothing = tir.Evaluate(tir.IntImm("int32", 0))
     idle: list[Any] = []
 
-    def kept(loop: Any) -> Any:
+    def kept(loop: Stmt) -> Stmt:
         if not (isinstance(loop.extent, tir.IntImm) and int(loop.extent) <= 0):
             return loop
         walk(loop, idle.append, "BufferStore")
@@ -75,5 +76,5 @@ def is_right_at_zero(learnt: Learnt, symbol: str) -> bool:
     return not any(b.same_as(other) for b in forgotten for other in read)
 
 
-def _has_elements(buffer: Any) -> bool:
+def _has_elements(buffer: Buffer) -> bool:
     return all(int(extent) > 0 for extent in buffer.shape)

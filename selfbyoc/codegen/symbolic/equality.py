@@ -11,9 +11,10 @@ from typing import Any
 from ...tir.lanes import conjuncts
 from ...tvm import GENERATION, dtype_of, structural_equal, tir, tvm, walk
 from ...tvm.rewrite import map_loops, with_body
+from ...tvm.types import PrimExpr, PrimFunc, Stmt
 
 
-def are_the_same(one: Any, other: Any) -> bool:
+def are_the_same(one: PrimFunc, other: PrimFunc) -> bool:
     """Whether two scheduled PrimFuncs do the same for the same reasons; what no computer runs is
     like nothing.
     """
@@ -22,27 +23,27 @@ def are_the_same(one: Any, other: Any) -> bool:
     return bool(structural_equal(_simplified(one), _simplified(other)))
 
 
-def _divides_by_zero(func: Any) -> bool:
+def _divides_by_zero(func: PrimFunc) -> bool:
     """Whether an index does: a formula has no tiles of a size that is too small for it."""
     by: list[Any] = []
     walk(func.body, lambda node: by.append(node.b), "FloorDiv", "FloorMod")
     return any(isinstance(b, tir.IntImm) and int(b) == 0 for b in by)
 
 
-def _simplified(func: Any) -> Any:
+def _simplified(func: PrimFunc) -> PrimFunc:
     return _plain(map_loops(_plain(func), _cut))
 
 
-def _plain(func: Any) -> Any:
+def _plain(func: PrimFunc) -> PrimFunc:
     name = "Simplify" if GENERATION == "relay" else "StmtSimplify"
     return getattr(tir.transform, name)()(tvm.IRModule({"main": func}))["main"]
 
 
-def _cut(loop: Any) -> Any:
+def _cut(loop: Stmt) -> Stmt:
     """A loop as far as anything in it runs."""
     bounds: list[int | None] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         bounds.append(_bound(node.predicate, loop.loop_var))
 
     walk(loop.body, visit, "BlockRealize", "SBlockRealize")
@@ -52,7 +53,7 @@ def _cut(loop: Any) -> Any:
     return with_body(loop, loop.body, tir.IntImm(dtype_of(loop.extent), turns))
 
 
-def _bound(condition: Any, var: Any) -> int | None:
+def _bound(condition: PrimExpr, var: PrimExpr) -> int | None:
     """Below what a variable has to be for a condition to hold, if it says so."""
     for part in conjuncts(condition):
         if type(part).__name__ == "LT" and part.a.same_as(var) and isinstance(part.b, tir.IntImm):

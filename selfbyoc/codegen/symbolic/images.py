@@ -20,6 +20,7 @@ from ...machine.gpu import is_gpu
 from ...ops.cost import cost_of, item_bytes
 from ...tvm import tir
 from ...tvm.rewrite import map_loops, with_body
+from ...tvm.types import PrimFunc, Stmt, Target
 from ..external import External, match_of, packed_params
 from .alike import IMAGES, is_each_alike
 from .maker import Maker
@@ -95,16 +96,16 @@ def grouped(maker: Maker) -> Grouped | None:
     return found
 
 
-def _is_ours(source: External, target: Any) -> bool:
+def _is_ours(source: External, target: Target) -> bool:
     """Whether the schedule is one of ours: one that a user wrote may be for batches."""
     composite = match_of(source).composite
     return composite.kernel is not None or composite.schedule_for(str(target.kind)) is None
 
 
-def as_serial(func: Any) -> Any:
+def as_serial(func: PrimFunc) -> PrimFunc:
     """A scheduled PrimFunc for one core."""
 
-    def change(loop: Any) -> Any:
+    def change(loop: Stmt) -> Stmt:
         return with_body(loop, loop.body, kind=SERIAL) if int(loop.kind) == PARALLEL else loop
 
     return map_loops(func, change)
@@ -197,13 +198,13 @@ def _bandwidth(held: int, cpu: Machine) -> float:
     return cpu.l3_bandwidth * cpu.cores if held <= cpu.l3_bytes // 2 else cpu.shared_bandwidth
 
 
-def _outermost(func: Any) -> Iterator[Any]:
+def _outermost(func: PrimFunc) -> Iterator[Any]:
     """The loops of a function that are in no other one."""
     body = func.body.block.body
     yield from body.seq if type(body).__name__ == "SeqStmt" else [body]
 
 
-def _tasks(stmt: Any) -> int:
+def _tasks(stmt: Stmt) -> int:
     """Tasks of a parallel loop; 0 of any other statement."""
     is_parallel = type(stmt).__name__ == "For" and int(stmt.kind) == PARALLEL
     return int(stmt.extent) if is_parallel and isinstance(stmt.extent, tir.IntImm) else 0

@@ -21,6 +21,7 @@ from ...tvm.alignment import any_alignment
 from ...tvm.dispatch import Images, entry
 from ...tvm.rewrite import substitute
 from ...tvm.symbolic import size_variable, symbols, within_32_bits
+from ...tvm.types import PrimExpr, PrimFunc, Target
 from ..external import RANGES, External
 from .choice import NONE, Chosen
 from .empty import demanded, is_empty, is_right_at_zero, outputs_of
@@ -38,7 +39,7 @@ USUAL = 8  # size of the other symbols, that plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
 
 
-def symbolic_functions(source: External, target: Any, key: str | None) -> dict[str, Any]:
+def symbolic_functions(source: External, target: Target, key: str | None) -> dict[str, PrimFunc]:
     """Symbol -> finished PrimFunc of a kernel, the kernel's own symbol first. Of an equal `key` the
     process learns once; None: always anew.
 
@@ -63,7 +64,7 @@ _learnt: dict[str, Parts | SymbolicError] = {}  # equal kernels, and builds that
 _MOST_LEARNT = 256
 
 
-def _known_parts(key: str, source: External, target: Any) -> Parts:
+def _known_parts(key: str, source: External, target: Target) -> Parts:
     if key not in _learnt:
         try:
             _learnt[key] = _parts(source, target)
@@ -77,7 +78,7 @@ def _known_parts(key: str, source: External, target: Any) -> Parts:
     return found
 
 
-def _parts(source: External, target: Any) -> Parts:
+def _parts(source: External, target: Target) -> Parts:
     maker = Maker(source, target)
     sizes = {name: size_variable(name) for name in source.symbols}
     flat = of_rows(source)
@@ -98,7 +99,7 @@ def _parts(source: External, target: Any) -> Parts:
     return _of_rows(inner, target, signature)
 
 
-def _of_rows(flat: External, target: Any, signature: Any) -> Parts:
+def _of_rows(flat: External, target: Target, signature: PrimFunc) -> Parts:
     """The functions of the number of rows, for the parameters of this signature."""
     rows = size_variable(ROWS)
     maker = Maker(flat, target)
@@ -113,7 +114,9 @@ def _of_rows(flat: External, target: Any, signature: Any) -> Parts:
     return Parts(functions, signature, which, ())
 
 
-def _of_images(groups: Grouped, maker: Maker, sizes: Mapping[str, Any], signature: Any) -> Parts:
+def _of_images(
+    groups: Grouped, maker: Maker, sizes: Mapping[str, PrimExpr], signature: PrimFunc
+) -> Parts:
     """The functions of each group of images, for the parameters of this signature."""
     count = sizes[groups.symbol]
     left = tir.Var("left", dtype_of(count))
@@ -146,7 +149,7 @@ def _of_group(groups: Grouped, group: Group, maker: Maker) -> Parts:
     return Parts([Part(func)], func, tir.IntImm("int32", 0), ())
 
 
-def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts:
+def _served(maker: Maker, variables: Mapping[str, PrimExpr], signature: PrimFunc) -> Parts:
     """The functions for all sizes of these variables."""
     main, *others = reversed(list(maker.source.symbols))
     functions: list[Part] = []
@@ -172,7 +175,7 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
 
 
 def _chosen(
-    maker: Maker, main: str, fixed: Mapping[str, int | None], variables: Mapping[str, Any]
+    maker: Maker, main: str, fixed: Mapping[str, int | None], variables: Mapping[str, PrimExpr]
 ) -> Chosen:
     """The kernels for all sizes of `main`; the other symbols are 1, or (None) above that."""
     found = Chosen()
@@ -226,7 +229,7 @@ def _of_others_too(maker: Maker, family: Family, fixed: Mapping[str, int | None]
     return found
 
 
-def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
+def _signature(maker: Maker, variables: Mapping[str, PrimExpr]) -> PrimFunc:
     """A function of the kernel's parameters, with an empty body."""
     examples = []
     for at in ((2, 3, 5, 7), (3, 8, 2, 4), (4, 2, 3, 8), (8, 7, 11, 3)):

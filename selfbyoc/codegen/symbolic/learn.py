@@ -18,6 +18,7 @@ from typing import Any
 from ...tvm import tir, walk
 from ...tvm.numbers import map_numbers, stand_in, without_numbers
 from ...tvm.symbolic import size_variable, with_factors_last
+from ...tvm.types import PrimExpr, PrimFunc, Stmt
 from .equality import are_the_same
 from .formula import Formula, Sizes, Tiles, fitted_all
 
@@ -29,7 +30,7 @@ class Example:
     """A scheduled PrimFunc and the sizes that it is for."""
 
     sizes: Sizes
-    func: Any
+    func: PrimFunc
 
     @cached_property
     def _parts(self) -> tuple[list[int], Any]:
@@ -62,7 +63,7 @@ class Learnt:
         return set().union(*(formula.tiles for formula in self.formulas))
 
     @property
-    def symbols(self) -> dict[str, Any]:
+    def symbols(self) -> dict[str, PrimExpr]:
         """Variables for its sizes."""
         return {name: size_variable(name) for name in self.examples[0].sizes}
 
@@ -86,19 +87,19 @@ class Learnt:
             return list(values) == example.integers
         return are_the_same(self.at(example.sizes), example.func)
 
-    def function(self, variables: Mapping[str, Any]) -> Any:
+    def function(self, variables: Mapping[str, PrimExpr]) -> PrimFunc:
         """The PrimFunc of all sizes, with these variables for them."""
         made = self._made(lambda node, formula: stand_in(node, expression(formula, variables)))
         return with_factors_last(made)
 
-    def at(self, sizes: Sizes) -> Any:
+    def at(self, sizes: Sizes) -> PrimFunc:
         """The PrimFunc of these sizes."""
         return self._made(lambda node, formula: stand_in(node, formula.at(sizes)))
 
-    def _made(self, value: Callable[[Any, Formula], Any]) -> Any:
+    def _made(self, value: Callable[[Any, Formula], Any]) -> PrimFunc:
         formulas = iter(self.formulas)
 
-        def general(node: Any) -> Any:
+        def general(node: PrimExpr) -> PrimExpr:
             formula = next(formulas)
             return value(node, formula) if formula.tiles else node
 
@@ -122,7 +123,7 @@ def _can_be_lowered(found: Learnt) -> bool:
     names = {name for example in found.examples for name in example.sizes}
     open_ones: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         if int(node.kind) in (VECTORIZED, UNROLLED):
             open_ones.extend([] if isinstance(node.extent, tir.IntImm) else [node])
 
@@ -130,7 +131,7 @@ def _can_be_lowered(found: Learnt) -> bool:
     return not open_ones
 
 
-def expression(formula: Formula, variables: Mapping[str, Any]) -> Any:
+def expression(formula: Formula, variables: Mapping[str, PrimExpr]) -> PrimExpr:
     """A formula of TVM's variables, of 32 bits."""
     total: Any = 0
     for factor, counts in formula.terms:
@@ -141,7 +142,7 @@ def expression(formula: Formula, variables: Mapping[str, Any]) -> Any:
     return total
 
 
-def _tiles(count: Tiles, variables: Mapping[str, Any]) -> Any:
+def _tiles(count: Tiles, variables: Mapping[str, PrimExpr]) -> PrimExpr:
     """ceil(size / tile) as TVM can reason about it: of (size + tile - 1) // tile it does not see
     that the tiles cover the size.
     """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...errors import SelfbyocError, SymbolicError, reason
 from ...graph import sizes_text
 from ...language.decisions import deciding
+from ...tvm.types import PrimFunc, Target
 from ..external import External, match_of, packed_params
 from ..plan import plan_of
 from ..schedule import schedule_external, stacked_as, takes_own_compute
@@ -25,7 +25,7 @@ class Maker:
     """Schedules a kernel at some sizes; remembers what it read and made at which."""
 
     source: External
-    target: Any
+    target: Target
     _read: dict[tuple[int, ...], External] = field(default_factory=dict, compare=False, repr=False)
     _alone: dict[tuple[int, ...], Example] = field(default_factory=dict, compare=False, repr=False)
 
@@ -36,7 +36,7 @@ class Maker:
             self._read[key] = self.source.at(sizes)
         return self._read[key]
 
-    def decided(self, sizes: Sizes) -> dict[str, Any]:
+    def decided(self, sizes: Sizes) -> dict[str, int]:
         """What its plan decides for these sizes, that fits others too; tuning, for their range."""
         tuned = decisions_at(self.source, sizes)
         at = deciding(tuned, fitted=True, lasting=True, sizes=sizes.values())
@@ -44,7 +44,7 @@ class Maker:
             self._plan(self.at(sizes))
         return {**tuned, **asked.taken}
 
-    def loss(self, sizes: Sizes, told: Mapping[str, Any]) -> float | None:
+    def loss(self, sizes: Sizes, told: Mapping[str, int]) -> float | None:
         """How much longer it takes at these sizes decided so than as they are planned by
         themselves; None where its planner does not say.
         """
@@ -76,7 +76,7 @@ class Maker:
         except SelfbyocError as err:
             raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
 
-    def unscheduled(self, sizes: Sizes) -> Any:
+    def unscheduled(self, sizes: Sizes) -> PrimFunc:
         """The function of these sizes before it is scheduled. Raises SymbolicError where none can
         be made.
         """
@@ -87,7 +87,7 @@ class Maker:
         except SelfbyocError as err:
             raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
 
-    def example(self, sizes: Sizes, told: Mapping[str, Any]) -> Example | None:
+    def example(self, sizes: Sizes, told: Mapping[str, int]) -> Example | None:
         """The kernel of these sizes, decided so; None where it cannot be, or decides otherwise."""
         source = self.at(sizes)
         at = deciding(told, fitted=True, lasting=True, sizes=sizes.values())
@@ -131,15 +131,15 @@ class Maker:
             packed = {p.arg: p.value.shape for p in packed_params(source).values()}
             plan_of(match_of(source), packed)
 
-    def _scheduled(self, source: External) -> Any:
+    def _scheduled(self, source: External) -> PrimFunc:
         return schedule_external(source, self.target, is_noted=False)[1].mod["main"]
 
 
-def _fits(told: Mapping[str, Any], taken: Mapping[str, Any]) -> bool:
+def _fits(told: Mapping[str, int], taken: Mapping[str, int]) -> bool:
     return all(told.get(name, value) == value for name, value in taken.items())
 
 
-def _bare(func: Any) -> Any:
+def _bare(func: PrimFunc) -> PrimFunc:
     """A function without what we note on it: that is of its sizes."""
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name in ("global_symbol", "Composite") or name.startswith("tefuse."):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...tvm.dispatch import Callee, Images
+from ...tvm.types import PrimExpr, PrimFunc
 from .images import Group
 
 
@@ -16,7 +17,7 @@ class Part:
     kernel's, and which images it takes.
     """
 
-    func: Any
+    func: PrimFunc
     shapes: Sequence[Sequence[Any]] | None = None
     group: Group | None = None
 
@@ -33,7 +34,7 @@ class Parts:
     """
 
     functions: list[Part]
-    signature: Any
-    which: Any
+    signature: PrimFunc
+    which: PrimExpr
     checks: Sequence[tuple[Any, str]]  # what has to hold: of some sizes there is no kernel of 0
     images: Images | None = None

@@ -18,6 +18,7 @@ from ...errors import ReadingError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
 from ...tvm import param_buffers
+from ...tvm.types import PrimExpr, PrimFunc
 from ..attributes import OF_INNER_ROWS, OF_ROWS, READING
 from ..external import RANGES, External, match_of
 from ..tuning_record import TUNED_AT
@@ -40,7 +41,7 @@ def is_of_rows(source: External, *, inner: bool = False) -> bool:
     return found is not None and _is_read(found)
 
 
-def number_of_rows(signature: Any, flat: Any) -> Any:
+def number_of_rows(signature: PrimFunc, flat: PrimFunc) -> PrimExpr:
     """How many there are, from the leading extents that are one in the function of rows, `flat`."""
     pairs = zip(param_buffers(signature), param_buffers(flat), strict=True)
     ranks = ((list(buffer.shape), len(of_rows.shape)) for buffer, of_rows in pairs)

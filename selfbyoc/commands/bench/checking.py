@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from .process import Failed, Process
 from .records import OURS, Result
 from .reference import reference
 from .workload import Workload
+
+if TYPE_CHECKING:
+    import onnx
 
 # At least so many terms are taken to be summed: of a model that somebody brings not all chains of
 # sums are known (recurrent layers, einsum). It allows 2e-5 of the largest output.
@@ -32,9 +35,13 @@ class Expectation:
 
 
 def expectation(
-    workload: Workload, model: Any, path: str, inputs: Mapping[str, np.ndarray], terms: int,
+    workload: Workload,
+    model: onnx.ModelProto,
+    path: str,
+    inputs: Mapping[str, np.ndarray],
+    terms: int,
     limit: float,
-) -> Expectation:  # fmt: skip
+) -> Expectation:
     """What the workload computes, where its truth is not one of the contenders."""
     if workload.truth == "reference":
         return Expectation(reference(model, inputs), terms)
@@ -62,7 +69,7 @@ def _usable(outputs: Sequence[Any], terms: int, quantised: bool) -> Expectation:
     return Expectation(outputs, terms)
 
 
-def checked(result: Result, found: Sequence[Any], expected: Expectation) -> Result:
+def checked(result: Result, found: Sequence[np.ndarray], expected: Expectation) -> Result:
     """With the errors; unchanged where nothing is known to compare with."""
     truth, terms = expected.outputs, expected.terms
     if truth is None or result.skipped:

@@ -20,6 +20,7 @@ from ...models.shapes import Shape, parse_shapes
 from ...runtime.build import build
 from ...runtime.library import Library, load
 from ...runtime.timing import Latency, latency
+from ...tvm.types import IRModule
 from ..console import PlainTable
 from ..model.run import made, threads_text
 from ..model_file import LIBRARIES, composites_in, imported, naming
@@ -100,7 +101,7 @@ def _runs(
     return {"selfbyoc": library.prepared(given), "TVM alone": alone.prepared(given)}, library
 
 
-def _alone(mod: Any, target: Any) -> Any:
+def _alone(mod: IRModule, target: Any) -> Any:
     return tvm_road.default_build(mod, target)
 
 

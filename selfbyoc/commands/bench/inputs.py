@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...common.optional import extra
 from ...models.real_inputs import real_inputs
+
+if TYPE_CHECKING:
+    import onnx
 
 LARGEST_ID = 1000  # ids stay within the first rows of a table
 
@@ -16,7 +19,7 @@ LARGEST_ID = 1000  # ids stay within the first rows of a table
 _HANDING = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
-def inputs_of(model: Any, seed: int = 1) -> dict[str, np.ndarray]:
+def inputs_of(model: onnx.ModelProto, seed: int = 1) -> dict[str, np.ndarray]:
     """Seeded inputs of a model.
 
     Floats are normal. An integer that picks rows of a table stays within the table, bytes take all
@@ -48,7 +51,7 @@ def made_up(
     return np.asarray(values, dtype)
 
 
-def _rows(graph: Any) -> Iterator[tuple[str, int]]:
+def _rows(graph: onnx.GraphProto) -> Iterator[tuple[str, int]]:
     """Input -> rows of the smallest table that it picks from."""
     sizes = _sizes(graph)
     least: dict[str, int] = {}
@@ -63,14 +66,14 @@ def _rows(graph: Any) -> Iterator[tuple[str, int]]:
     yield from least.items()
 
 
-def _picked(node: Any, sizes: dict[str, tuple[int, ...]]) -> int:
+def _picked(node: onnx.NodeProto, sizes: dict[str, tuple[int, ...]]) -> int:
     """How many rows there are to pick from; one where that is not known."""
     axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
     table = sizes.get(node.input[0], ())
     return table[axis] if -len(table) <= axis < len(table) else 1
 
 
-def _sizes(graph: Any) -> dict[str, tuple[int, ...]]:
+def _sizes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
     """The shapes that the file tells: of weights, constants, inputs and what was inferred."""
     found = {t.name: tuple(t.dims) for t in graph.initializer}
     for node in graph.node:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...errors import InputError, did_you_mean
 from ...models.dim_names import symbols_of
@@ -27,6 +27,9 @@ from .measure import saved
 from .own import TRUTH, check_types, copied, key_of
 from .records import Row
 from .workload import Workload
+
+if TYPE_CHECKING:
+    import onnx
 
 LENGTHS = "lengths"
 
@@ -67,7 +70,7 @@ def length_workloads(
 
 def _sized(
     path: Path, shapes: Mapping[str, Shape], sizes: Mapping[str, int], inputs: Sequence[str]
-) -> Any:
+) -> onnx.ModelProto:
     """The model with what is to be fixed of it."""
     model = read_onnx(path)
     check_initializers([model], inputs)
@@ -101,12 +104,12 @@ def _only_open(name: str, known: Sequence[str], where: str) -> str:
     return name
 
 
-def _fixed(model: Any, symbol: str, length: int, where: str) -> Any:
+def _fixed(model: onnx.ModelProto, symbol: str, length: int, where: str) -> onnx.ModelProto:
     """A copy for one length; InputError for an input of which not even the rank is known."""
     return fix_shapes(give_sizes(copied(model), {symbol: length}), {}, where)
 
 
-def _check_largest(longest: Any, symbol: str, lengths: Lengths) -> None:
+def _check_largest(longest: onnx.ModelProto, symbol: str, lengths: Lengths) -> None:
     for value in real_inputs(longest):
         count = math.prod(d.dim_value for d in value.type.tensor_type.shape.dim)
         if count > LARGEST:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from .records import Result, Row
 from .setting import Setting
 from .worker import SLOW
 from .workload import Workload, counted
+
+if TYPE_CHECKING:
+    import onnx
 
 LARGE = 3 << 29  # bytes of weights
 
@@ -85,7 +88,7 @@ def measure(
     )  # fmt: skip
 
 
-def saved(model: Any, folder: Path) -> str:
+def saved(model: onnx.ModelProto, folder: Path) -> str:
     """A file for all; a file of Protobuf holds 2 GB, what is larger has its weights beside it."""
     path = str(folder / "model.onnx")
     large = sum(len(t.raw_data) for t in model.graph.initializer) > LARGE

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...common.optional import extra
+
+if TYPE_CHECKING:
+    import onnx
 
 OPSET = 17  # the last that the ONNX frontend of TVM 0.17 takes whole
 IR_VERSION = 8
@@ -62,7 +65,7 @@ class Network:
         """An op whose result has the shape of its first input."""
         return self.op(kind, x, *others, shape=self.shapes[x], **attrs)
 
-    def model(self, *outputs: str) -> Any:
+    def model(self, *outputs: str) -> onnx.ModelProto:
         """The whole as a checked ModelProto."""
         onnx = extra("onnx")
         ends = [

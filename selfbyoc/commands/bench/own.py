@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from ...errors import InputError
@@ -13,6 +13,9 @@ from ...models.onnx_model import read_onnx
 from ...models.real_inputs import check_initializers, keep_constants, real_inputs
 from ...models.shapes import Shape, check_known, fix_shapes, parse_shapes, spelled
 from .workload import Workload
+
+if TYPE_CHECKING:
+    import onnx
 
 OWN = "own"
 TRUTH = "unoptimised"
@@ -49,7 +52,11 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _workload(
-    name: str, path: Path, model: Any, shapes: Mapping[str, Shape], inputs: Sequence[str]
+    name: str,
+    path: Path,
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Shape],
+    inputs: Sequence[str],
 ) -> Workload:
     there = [v.name for v in real_inputs(model)]
     mine = [f"input={n}" for n in there if n in inputs]
@@ -64,14 +71,14 @@ def key_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def copied(value: Any) -> Any:
+def copied(value: onnx.ModelProto) -> onnx.ModelProto:
     """A message of Protobuf of its own."""
     copy = type(value)()
     copy.CopyFrom(value)
     return copy
 
 
-def check_types(model: Any, name: str) -> None:
+def check_types(model: onnx.ModelProto, name: str) -> None:
     """Numbers can be made up; texts cannot."""
     types = extra("onnx").TensorProto
     for value in real_inputs(model):

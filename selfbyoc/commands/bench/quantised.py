@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from ...models.quantize import Options, quantize
 from .inputs import inputs_of
 from .workload import Workload
+
+if TYPE_CHECKING:
+    import onnx
 
 LEVELS = "levels"
 BATCHES = 4  # of random inputs, from which ranges of activations are found
@@ -20,7 +23,7 @@ BATCHES = 4  # of random inputs, from which ranges of activations are found
 def in_levels(floats: Workload, suffix: str = "int8", dynamic: bool = False) -> Workload:
     """A workload of levels beside the one of floats: static, by channel, or `dynamic`."""
 
-    def model() -> Any:
+    def model() -> onnx.ModelProto:
         onnx = extra("onnx")
         with TemporaryDirectory() as folder:
             source, made = Path(folder) / "floats.onnx", Path(folder) / "levels.onnx"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...common.optional import extra
 from ...errors import InputError, one_line
 from ...models.onnx.graph import nodes
+
+if TYPE_CHECKING:
+    import onnx
 
 # Before it, Softmax, LRN and others meant something else than in onnx' own implementation.
 OLDEST_OPSET = 13
@@ -43,7 +47,7 @@ def _runtime(path: str, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     return session.run(None, dict(inputs))
 
 
-def reference(model: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The outputs by ONNX's own implementation in float64: independent of TVM and of all peers."""
     onnx = extra("onnx")
     from onnx.reference import ReferenceEvaluator
@@ -62,7 +66,7 @@ def reference(model: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     return ReferenceEvaluator(wide).run(None, given)
 
 
-def _widen(onnx: Any, op: str, attribute: Any) -> None:
+def _widen(onnx: ModuleType, op: str, attribute: onnx.AttributeProto) -> None:
     """A constant within a node, and what a node casts to."""
     types = onnx.TensorProto
     if attribute.HasField("t") and attribute.t.data_type == types.FLOAT:
@@ -71,7 +75,7 @@ def _widen(onnx: Any, op: str, attribute: Any) -> None:
         attribute.i = types.DOUBLE
 
 
-def _wide(onnx: Any, tensor: Any) -> np.ndarray:
+def _wide(onnx: ModuleType, tensor: onnx.TensorProto) -> np.ndarray:
     return _as_double(onnx.numpy_helper.to_array(tensor))
 
 

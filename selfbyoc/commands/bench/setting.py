@@ -12,6 +12,7 @@ from ...machine import host
 from ...partition import check_target
 from ...runtime.threads import count
 from ...tvm import make_target, target_dict
+from ...tvm.types import Target
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Setting:
     target: str  # JSON, with num-cores
     composites: tuple[str, ...] = ()  # files of a user's, whose composites ours tries first
 
-    def tvm_target(self) -> Any:
+    def tvm_target(self) -> Target:
         """As TVM's builds take it."""
         return make_target(self.target)
 

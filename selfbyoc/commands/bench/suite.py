@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import blocks, networks
 from .network import Network
 from .quantised import variants
 from .workload import Workload
+
+if TYPE_CHECKING:
+    import onnx
 
 NAMED, SWEEP, MODELS = "named", "sweep", "models"
 
@@ -19,7 +22,7 @@ Build = Callable[[Network, str], str]
 
 
 def _picture(shape: Sequence[int], build: Build) -> Callable[[], Any]:
-    def model() -> Any:
+    def model() -> onnx.ModelProto:
         net = Network()
         return net.model(build(net, net.input("x", *shape)))
 
@@ -27,7 +30,7 @@ def _picture(shape: Sequence[int], build: Build) -> Callable[[], Any]:
 
 
 def _attention(*shape: int, keys: int = 0) -> Callable[[], Any]:
-    def model() -> Any:
+    def model() -> onnx.ModelProto:
         net = Network()
         *batch, rows, width = shape
         others = (*batch, keys or rows, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ...graph import OpCall, OpGraph
 from ...models.from_onnx import from_onnx
 from ...models.onnx_model import graph_of
 from ...runtime.tolerance import longest_reduction
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,13 @@ class Work:
         return self.flops / self.bytes
 
 
-def work_of(model: Any) -> Work:
+def work_of(model: onnx.ModelProto) -> Work:
     """Counted on the graph that partitioning sees; only convolutions and products count."""
     graph = graph_of(from_onnx(model))
     return Work(sum(map(_flops, graph.ops)), _traffic(graph), longest_reduction(graph))
 
 
-def counted(model: Any) -> Work:
+def counted(model: onnx.ModelProto) -> Work:
     """As `work_of`; nothing of what TVM cannot read, which peers may run all the same."""
     try:
         return work_of(model)
@@ -79,6 +82,6 @@ def _traffic(graph: OpGraph) -> int:
     return sum(math.prod(_known(v.shape)) * np.dtype(v.dtype).itemsize for v in outer)
 
 
-def _known(shape: Any) -> tuple[int, ...]:
+def _known(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Nothing is counted for a shape that is not known: it is a shape's own, of a few bytes."""
     return tuple(e or 0 for e in shape)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -31,6 +31,9 @@ from ...tvm import GENERATION, tvm
 from .. import tables
 from ..page.page import Page, render
 from ..summary import left
+
+if TYPE_CHECKING:
+    import onnx
 
 OURS, DEFAULT, ORT = "selfbyoc", "TVM's default build", "ONNX Runtime"
 
@@ -90,7 +93,7 @@ def _step(console: Console, text: str) -> Iterator[None]:
     console.print(f"[dim]{time.perf_counter() - start:6.1f} s[/]  {text}")
 
 
-def _session(onnxruntime: Any, model: Any) -> Any:
+def _session(onnxruntime: Any, model: onnx.ModelProto) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = count()
     providers = ["CPUExecutionProvider"]

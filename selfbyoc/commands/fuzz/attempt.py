@@ -24,6 +24,7 @@ from ...partition.generation import ir
 from ...partition.report import report
 from ...runtime.build import build
 from ...runtime.generation import runtime
+from ...tvm.types import IRModule
 from .grow import twin
 from .meaning import graph_of, inputs, model, numbers
 from .oracle import (
@@ -104,7 +105,7 @@ def _kinds(program: Program) -> tuple[str, ...]:
     return ("random",) if program.plant is not None else ("random", other)
 
 
-def _built(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
+def _built(mod: IRModule, program: Program, setting: Setting, result: Ours) -> Any:
     """The library. A built-in composite that raises is a fault, whoever takes over."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", FallbackWarning)
@@ -115,7 +116,7 @@ def _built(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
     return library
 
 
-def _built_anyhow(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
+def _built_anyhow(mod: IRModule, program: Program, setting: Setting, result: Ours) -> Any:
     composites = composites_of(setting.composites)
     result.stage = "partition"
     target = setting.of(program)

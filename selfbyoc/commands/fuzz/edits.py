@@ -53,7 +53,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-def _ops(program: Program, kinds: Any = None) -> list[int]:
+def _ops(program: Program, kinds: tuple[str, ...] | None = None) -> list[int]:
     return [
         i
         for i, n in enumerate(program.nodes)
@@ -83,7 +83,7 @@ def exchange(program: Program, types: Types, rng: Random) -> Program | None:
     return draft.done(f"{old.kind} -> {draft.nodes[at].kind}")
 
 
-def _new_attrs(kind: str, rng: Random) -> dict[str, Any]:
+def _new_attrs(kind: str, rng: Random) -> dict[str, float]:
     if kind != "clip":
         return {}
     low, high = rng.choice(_CLIPS)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...tuning.process import Failed, Process
 from . import attempt
 from .attempt import Alone, Ours, Setting
@@ -150,7 +152,7 @@ class Judge(Worker):
             return None
         return Finding(HUNG if err.late else CRASHED, str(err), program)
 
-    def _alone(self, program: Program, kind: str, found: Any) -> Alone:
+    def _alone(self, program: Program, kind: str, found: list[np.ndarray] | None) -> Alone:
         self.counts["by TVM alone"] += 1
         try:
             return self._call(attempt.alone, program.to_json(), self.setting, kind, found)

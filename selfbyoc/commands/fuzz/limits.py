@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from ...machine.features import features_of
 from ...tvm import GENERATION
+from ...tvm.types import Target
 from .infer import infer
 from .program import Program
 
@@ -34,7 +34,7 @@ LIMITS: tuple[Limit, ...] = (
 )
 
 
-def saturates(program: Program, target: Any) -> bool:
+def saturates(program: Program, target: Target) -> bool:
     """Whether TVM 0.17 multiplies its bytes in sums of 16 bits (docs/makers/tvm-notes.md)."""
     if GENERATION != "relay" or "avx512vnni" in features_of(target):
         return False

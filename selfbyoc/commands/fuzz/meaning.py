@@ -16,6 +16,7 @@ from ...language.nodes import Arg, Item, Node, Op
 from ...models.onnx_model import import_onnx
 from ...ops.vocabulary import KINDS, complete
 from ...tvm import GENERATION
+from ...tvm.types import IRModule
 from .generation import planter
 from .infer import infer
 from .onnx_writer import onnx_model
@@ -119,7 +120,7 @@ def _is_beyond(value: Value, values: Mapping[Value, Array]) -> bool:
     return bool(size > limits.max or 0 < size < limits.tiny)
 
 
-def model(program: Program, given: dict[str, Array]) -> Any:
+def model(program: Program, given: dict[str, Array]) -> IRModule:
     """The program as an IRModule of the generation at hand."""
     if program.onnx:
         return import_onnx(onnx_model(program, given))

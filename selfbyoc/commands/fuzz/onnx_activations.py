@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .onnx_place import Place
 
 
-def relu(p: Place) -> Any:
+def relu(p: Place) -> str:
     """Relu, or a limit from below."""
     (x,), how = p.inputs, p.rng.randrange(4)
     if how == 0:
@@ -16,7 +15,7 @@ def relu(p: Place) -> Any:
     return p.w.op("Clip", x, p.number(0)) if how == 1 else p.w.op("Relu", x)
 
 
-def clip(p: Place) -> Any:
+def clip(p: Place) -> str:
     """Clip, or Min and Max in either order."""
     (x,), low, high = p.inputs, p.attrs["a_min"], p.attrs["a_max"]
     if low <= high and p.rng.random() < 0.5:
@@ -26,7 +25,7 @@ def clip(p: Place) -> Any:
     return p.w.op("Max", p.w.op("Min", x, p.number(high)), p.number(low))
 
 
-def gelu(p: Place) -> Any:
+def gelu(p: Place) -> str:
     """By erf, in several orders."""
     (x,), op = p.inputs, p.w.op
     if p.rng.random() < 0.5:
@@ -39,7 +38,7 @@ def gelu(p: Place) -> Any:
     return op("Mul", op("Mul", x, p.number(0.5)), gate)
 
 
-def gelu_tanh(p: Place) -> Any:
+def gelu_tanh(p: Place) -> str:
     """By tanh; the cube as a power, or as products."""
     (x,), op = p.inputs, p.w.op
     is_power = p.rng.random() < 0.5
@@ -49,7 +48,7 @@ def gelu_tanh(p: Place) -> Any:
     return op("Mul", op("Mul", x, p.number(0.5)), gate)
 
 
-def hard_swish(p: Place) -> Any:
+def hard_swish(p: Place) -> str:
     """HardSwish, times a HardSigmoid of a sixth, or of Add, Clip, Mul and Div."""
     (x,), op, how = p.inputs, p.w.op, p.rng.randrange(3)
     if how == 0:

@@ -114,7 +114,7 @@ def _resize_attrs(shape: Sequence[int], rng: Random) -> dict[str, Any]:
     return {"scale": 2, "mode": mode, "coordinate_transformation_mode": places}
 
 
-def _slice_attrs(shape: Sequence[int], rng: Random) -> dict[str, Any]:
+def _slice_attrs(shape: Sequence[int], rng: Random) -> dict[str, int]:
     where = {"start": rng.choice((0, 1)), "end": rng.choice((-1, 3, 1 << 31))}
     return {"axis": rng.randrange(max(len(shape), 1)), **where, "step": rng.choice((1, 1, 2))}
 

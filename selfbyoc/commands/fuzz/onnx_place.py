@@ -66,7 +66,7 @@ class Writer:
 class Place:
     """One node of a program, for the function that writes it."""
 
-    def __init__(self, writer: Writer, program: Program, index: int, found: Sequence[Any]) -> None:
+    def __init__(self, writer: Writer, program: Program, index: int, found: Sequence[str]) -> None:
         self.w, self.program, self.index = writer, program, index
         self.node: Node = program.nodes[index]
         self.inputs: list[Any] = [found[i] for i in self.node.inputs]

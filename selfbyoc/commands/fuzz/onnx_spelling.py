@@ -21,7 +21,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def plain(p: Place) -> Any:
+def plain(p: Place) -> str:
     """An op that ONNX has by another name, or one of ONNX's own."""
     kind = p.node.kind
     if kind.startswith(PREFIX):
@@ -31,7 +31,7 @@ def plain(p: Place) -> Any:
     return p.w.op(_NAMES[kind], *p.inputs)
 
 
-def _own(p: Place) -> Any:
+def _own(p: Place) -> str:
     """One of ONNX's own ops; some have attributes as inputs."""
     kind, attrs, w = p.node.kind.removeprefix(PREFIX), dict(p.attrs), p.w
     if kind == "Pad":
@@ -50,7 +50,7 @@ def _own(p: Place) -> Any:
     return w.op(kind, *p.inputs, **attrs)
 
 
-def _bias_add(p: Place) -> Any:
+def _bias_add(p: Place) -> str:
     (x, bias), (shape, _) = p.inputs, p.types[0]
     axis = p.attrs["axis"] % len(shape)
     fits = p.only_reader() and p.is_leaf(1) and axis == 1 and p.rng.random() < 0.6
@@ -68,14 +68,14 @@ def _bias_add(p: Place) -> Any:
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
-def _image(p: Place, layout: str, made: Callable[[str], Any]) -> Any:
+def _image(p: Place, layout: str, made: Callable[[str], Any]) -> str:
     """An op on an image, with transposes around it where that is NHWC."""
     if layout == "NCHW":
         return made(p.inputs[0])
     return p.w.turned(made(p.w.turned(p.inputs[0], _TO_NCHW)), _TO_NHWC)
 
 
-def _conv2d(p: Place) -> Any:
+def _conv2d(p: Place) -> str:
     a, weight = p.attrs, p.inputs[1]
     if a["out_dtype"] not in (None, "", p.types[0][1]):
         raise UnsupportedOp("ONNX's Conv has its input's dtype")
@@ -85,7 +85,7 @@ def _conv2d(p: Place) -> Any:
     return _image(p, a["data_layout"], lambda x: p.w.op("Conv", x, weight, **spatial, **group))
 
 
-def _resized(p: Place) -> Any:
+def _resized(p: Place) -> str:
     a, (shape, _) = p.attrs, p.types[0]
     mode, rounding = a["coordinate_transformation_mode"], a["rounding_method"]
     is_nearest = a["method"] == "nearest_neighbor"
@@ -98,7 +98,7 @@ def _resized(p: Place) -> Any:
     return _image(p, a["layout"], lambda x: p.w.op("Resize", x, "", "", sizes, **attrs))
 
 
-def _pool(p: Place) -> Any:
+def _pool(p: Place) -> str:
     a, is_max = p.attrs, p.node.kind == "max_pool2d"
     if not is_max and a["dilation"] != (1, 1):
         raise UnsupportedOp("ONNX's AveragePool has no dilations before opset 19")
@@ -111,14 +111,14 @@ def _pool(p: Place) -> Any:
     return _image(p, a["layout"], lambda x: p.w.op(kind, x, **attrs))
 
 
-def _global_pool(p: Place) -> Any:
+def _global_pool(p: Place) -> str:
     if p.rng.random() < 0.5:
         axes = (2, 3) if p.attrs["layout"] == "NCHW" else (1, 2)
         return p.w.reduced("ReduceMean", p.inputs[0], axes, 1)
     return _image(p, p.attrs["layout"], lambda x: p.w.op("GlobalAveragePool", x))
 
 
-def _dense(p: Place) -> Any:
+def _dense(p: Place) -> str:
     (x, weight), rows = p.inputs, len(p.types[0][0])
     if rows == 2 and p.rng.random() < 0.6:
         attrs: dict[str, Any] = {"alpha": 1.0, "beta": 1.0} if p.rng.random() < 0.3 else {}
@@ -128,7 +128,7 @@ def _dense(p: Place) -> Any:
     return p.w.op("MatMul", x, p.w.turned(weight, (1, 0)))
 
 
-def _matmul(p: Place) -> Any:
+def _matmul(p: Place) -> str:
     sides = []
     for n, flag in enumerate(("transpose_a", "transpose_b")):
         ndim = len(p.types[n][0])
@@ -137,7 +137,7 @@ def _matmul(p: Place) -> Any:
     return p.w.op("MatMul", *sides)
 
 
-def _last(p: Place, made: Callable[[str], Any], to: int = -1) -> Any:
+def _last(p: Place, made: Callable[[str], Any], to: int = -1) -> str:
     """An op along one axis, which a transpose makes another one."""
     order = list(range(len(p.types[0][0])))
     axis, wanted = (a % len(order) for a in (p.attrs["axis"], to))
@@ -145,22 +145,22 @@ def _last(p: Place, made: Callable[[str], Any], to: int = -1) -> Any:
     return p.w.turned(made(p.w.turned(p.inputs[0], order)), order)
 
 
-def _layer_norm(p: Place) -> Any:
+def _layer_norm(p: Place) -> str:
     how = {"axis": -1, "epsilon": p.attrs["epsilon"]}
     return _last(p, lambda x: p.w.op("LayerNormalization", x, *p.inputs[1:], **how))
 
 
-def _rms_norm(p: Place) -> Any:
+def _rms_norm(p: Place) -> str:
     op, two, epsilon = p.w.op, p.number(2), p.number(p.attrs["epsilon"])
 
-    def normal(x: str) -> Any:  # ONNX's own op is of opset 23
+    def normal(x: str) -> str:  # ONNX's own op is of opset 23
         mean = p.w.reduced("ReduceMean", op("Pow", x, two), (-1,), 1)
         return op("Mul", p.inputs[1], op("Div", x, op("Sqrt", op("Add", mean, epsilon))))
 
     return _last(p, normal)
 
 
-def _batch_norm(p: Place) -> Any:
+def _batch_norm(p: Place) -> list[str]:
     """Only the first of the results is ever read: ONNX has no others at inference."""
     shape = p.types[0][0]
     if len(shape) < 2 or any(n.kind == "item" and n.attrs["index"] and p.index in n.inputs
@@ -171,21 +171,21 @@ def _batch_norm(p: Place) -> Any:
     return [normed, *p.inputs[3:]]
 
 
-def _lrn(p: Place) -> Any:
+def _lrn(p: Place) -> str:
     attrs = {name: p.attrs[name] for name in ("size", "alpha", "beta", "bias")}
     if len(p.types[0][0]) != 4:
         raise UnsupportedOp("ONNX Runtime's LRN is of images")
     return _last(p, lambda x: p.w.op("LRN", x, **attrs), 1)
 
 
-def _reduced(p: Place) -> Any:
+def _reduced(p: Place) -> str:
     axis = p.attrs["axis"]
     axes = (axis,) if isinstance(axis, int) else axis
     name = f"Reduce{p.node.kind.capitalize()}"
     return p.w.reduced(name, p.inputs[0], axes, int(p.attrs["keepdims"]))
 
 
-def _reshape(p: Place) -> Any:
+def _reshape(p: Place) -> str:
     before, after = p.types[0][0], tuple(p.attrs["shape"])
     is_flat = len(after) == 2 and len(before) > 1 and after[0] == before[0]
     if is_flat and p.rng.random() < 0.6:
@@ -196,7 +196,7 @@ def _reshape(p: Place) -> Any:
     return p.w.op("Reshape", p.inputs[0], p.w.ints(*spelled))
 
 
-def _transposed(p: Place) -> Any:
+def _transposed(p: Place) -> str:
     a, rows = p.attrs, p.node.kind == "conv1d_transpose"
     attrs = {name: a[name][1:] if rows else a[name] for name in ("strides", "output_padding")}
     pads = a["padding"][1::2] if rows else a["padding"]
@@ -213,7 +213,7 @@ def _split(p: Place) -> Any:
     return p.w.op("Split", p.inputs[0], num_outputs=number, **given)
 
 
-def _cast(p: Place) -> Any:
+def _cast(p: Place) -> str:
     to = p.w.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(p.attrs["dtype"]))
     return p.w.op("Cast", p.inputs[0], to=to)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from .onnx_place import Array, Place, Writer
 from .onnx_spelling import WRITE, plain
 from .program import CONSTANT, ITEM, Program
 
+if TYPE_CHECKING:
+    import onnx
+
 OPSETS = (17, 18)  # up to 17 a reduction's axes are attributes, from 18 on they are an input
 
 
-def onnx_model(program: Program, given: Mapping[str, Array]) -> Any:
+def onnx_model(program: Program, given: Mapping[str, Array]) -> onnx.ModelProto:
     """The model; inputs are x0, x1, ... as in the program. Raises UnsupportedOp for an op that
     ONNX does not have.
     """
@@ -41,7 +44,7 @@ def onnx_model(program: Program, given: Mapping[str, Array]) -> Any:
 
 
 def _model(
-    writer: Writer, program: Program, types: Any, found: Sequence[Any], given: Mapping[str, Array]
+    writer: Writer, program: Program, types: Any, found: Sequence[str], given: Mapping[str, Array]
 ) -> Any:
     onnx = writer.onnx
 
@@ -66,7 +69,7 @@ def _model(
     return onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)
 
 
-def by_onnx_runtime(model: Any, inputs: Mapping[str, Array]) -> list[Array]:
+def by_onnx_runtime(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
     """What ONNX Runtime makes of a model. Raises UnsupportedOp for what it has no kernel of."""
     runtime = extra("onnxruntime")
     options = runtime.SessionOptions()

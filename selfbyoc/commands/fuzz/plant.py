@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from ...printable import quiet
+from ...tvm.types import IRModule
 from .generation import planter
 from .meaning import graph_of, model, numbers
 from .program import Plant, Program
@@ -44,7 +45,7 @@ def with_plant(program: Program, rng: Random) -> Program | None:
     return None
 
 
-def _differs(mod: Any, before: Any, plant: Plant) -> bool:
+def _differs(mod: IRModule | None, before: IRModule, plant: Plant) -> bool:
     """Whether TVM wrote the model, and has it that the attribute is another: in Relay any integer
     but 0 is true.
     """
@@ -64,7 +65,7 @@ def _is_all_padding(attrs: dict[str, Any], name: str, value: Any) -> bool:
     return max(value) >= min(int(n) for n in attrs["pool_size"])
 
 
-def _model(program: Program) -> Any:
+def _model(program: Program) -> IRModule | None:
     try:
         with quiet():  # the type rules print, too
             return model(program, numbers(program, graph_of(program), "random"))

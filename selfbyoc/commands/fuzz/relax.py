@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
 from ...ir.relax import Attributes
 from ...tvm import tvm
+from ...tvm.types import Expr, IRModule
+
+if TYPE_CHECKING:
+    import onnx
 
 
-def op_calls(mod: Any) -> list[tuple[str, dict[str, Any]]]:
+def op_calls(mod: IRModule) -> list[tuple[str, dict[str, Any]]]:
     """Each op of `main` by its name without the prefix, with its attributes."""
     found: list[tuple[str, dict[str, Any]]] = []
 
@@ -23,7 +27,7 @@ def op_calls(mod: Any) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def planted(mod: Any, op: str, index: int = 0, **attrs: Any) -> Any:
+def planted(mod: IRModule, op: str, index: int = 0, **attrs: Any) -> IRModule:
     """`main` with these attributes at the op of this name, the `index`-th of them; typed anew."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     func = _Planted(op, index, attrs).visit_expr(mod["main"])
@@ -31,14 +35,14 @@ def planted(mod: Any, op: str, index: int = 0, **attrs: Any) -> Any:
     return done
 
 
-def output_types(mod: Any) -> list[tuple[tuple[int, ...], str]]:
+def output_types(mod: IRModule) -> list[tuple[tuple[int, ...], str]]:
     """What `main` returns: shapes and dtypes."""
     found = mod["main"].body.body.ty
     fields = found.fields if isinstance(found, relax.TupleType) else [found]
     return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
 
 
-def by_frontend(model: Any) -> Any:
+def by_frontend(model: onnx.ModelProto) -> Any:
     """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
     return from_onnx(model, keep_params_in_input=False)
 
@@ -47,7 +51,7 @@ def _is_call(node: Any) -> bool:
     return isinstance(node, relax.Call) and isinstance(node.op, tvm.ir.Op)
 
 
-def _name(call: Any) -> str:
+def _name(call: Expr) -> str:
     return str(call.op.name).removeprefix("relax.")
 
 
@@ -57,7 +61,7 @@ class _Planted(relax.PyExprMutator):
         super().__init__()
         self.op, self.left, self.attrs = op, index, attrs
 
-    def visit_call_(self, call: Any) -> Any:
+    def visit_call_(self, call: Expr) -> Expr:
         made = super().visit_call_(call)
         if not _is_call(made) or _name(made) != self.op:
             return made

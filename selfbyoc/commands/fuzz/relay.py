@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relay
 
 from ...tvm import tvm
+from ...tvm.types import Expr, IRModule
+
+if TYPE_CHECKING:
+    import onnx
 
 
-def op_calls(mod: Any) -> list[tuple[str, dict[str, Any]]]:
+def op_calls(mod: IRModule) -> list[tuple[str, dict[str, Any]]]:
     """Each op of `main` by its name, with its attributes."""
     found: list[tuple[str, dict[str, Any]]] = []
 
@@ -21,21 +25,21 @@ def op_calls(mod: Any) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def planted(mod: Any, op: str, index: int = 0, **attrs: Any) -> Any:
+def planted(mod: IRModule, op: str, index: int = 0, **attrs: Any) -> IRModule:
     """`main` with these attributes at the op of this name, the `index`-th of them; typed anew."""
     func = _Planted(op, index, attrs).visit(mod["main"])
     untyped = relay.Function(func.params, func.body)
     return relay.transform.InferType()(tvm.IRModule.from_expr(untyped))
 
 
-def output_types(mod: Any) -> list[tuple[tuple[int, ...], str]]:
+def output_types(mod: IRModule) -> list[tuple[tuple[int, ...], str]]:
     """What `main` returns: shapes and dtypes."""
     found = mod["main"].ret_type
     fields = found.fields if isinstance(found, relay.TupleType) else [found]
     return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
 
 
-def by_frontend(model: Any) -> Any:
+def by_frontend(model: onnx.ModelProto) -> Any:
     """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
     return relay.frontend.from_onnx(model, freeze_params=True)[0]
 
@@ -44,7 +48,7 @@ def _is_call(node: Any) -> bool:
     return isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
 
 
-def _attrs(call: Any) -> dict[str, Any]:
+def _attrs(call: Expr) -> dict[str, Any]:
     if call.attrs is None:
         return {}
     return {str(key): call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 (no dict)
@@ -55,7 +59,7 @@ class _Planted(relay.ExprMutator):
         super().__init__()
         self.op, self.left, self.attrs = op, index, attrs
 
-    def visit_call(self, call: Any) -> Any:
+    def visit_call(self, call: Expr) -> Expr:
         made = super().visit_call(call)
         if not _is_call(made) or str(made.op.name) != self.op:
             return made

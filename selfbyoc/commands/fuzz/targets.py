@@ -11,6 +11,7 @@ from ...errors import TargetError
 from ...machine import host
 from ...partition import check_target
 from ...tvm import make_target, target_dict
+from ...tvm.types import Target
 
 SHARE = 1 / 3  # of programs
 # By what they have: SSE, AVX2, AVX-512; where they differ in caches or in units.
@@ -27,7 +28,7 @@ class Setting:
     composites: tuple[str, ...] = ()
     opt_level: int | None = None  # 0 saves a third of the time; None is what the target says
 
-    def of(self, program: Any) -> Any:
+    def of(self, program: Any) -> Target:
         """The target of a program or a mutant, which may name one of its own."""
         told = program.target or self.target
         made = host_target() if told is None else check_target(told)

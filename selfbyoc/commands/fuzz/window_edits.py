@@ -24,7 +24,7 @@ def _two(rng: Random, of: tuple[int, ...]) -> tuple[int, int]:
     return rng.choice(of), rng.choice(of)
 
 
-def _drawn(rng: Random, kernel: tuple[int, int], can_dilate: bool) -> dict[str, Any]:
+def _drawn(rng: Random, kernel: tuple[int, int], can_dilate: bool) -> dict[str, tuple[int, ...]]:
     """Strides, pads of four sizes that lie inside of the window, dilation often of one axis."""
     apart = rng.choice(((1, 1), (1, 1), (1, 2), (2, 1), (3, 1), (1, 3), (2, 2)))
     apart = apart if can_dilate else (1, 1)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,6 +19,7 @@ from ...common.files import write_text
 from ...errors import InputError
 from ...models.onnx_model import graph_of
 from ...partition import check_target, is_partitioned, partition_for_tefuse
+from ...tvm.types import IRModule
 from ..console import SafeConsole
 from ..explaining import show_all, show_root, show_short
 from ..model_file import composites_in, imported, naming
@@ -73,7 +73,7 @@ def inspect(console: Console, asked: Question) -> None:
         console.print(f"\nThe graph with its composites: [bold]{escape(str(asked.html))}[/]")
 
 
-def _partitioned(mod: Any, asked: Question) -> Any:
+def _partitioned(mod: IRModule, asked: Question) -> IRModule:
     target = None if asked.target is None else check_target(asked.target)
     guard = MeasuredGuard() if asked.guard else None
     with naming(asked.model):
@@ -81,14 +81,14 @@ def _partitioned(mod: Any, asked: Question) -> Any:
         return partition_for_tefuse(mod, target=target, composites=composites, guard=guard)
 
 
-def _explained(mod: Any, asked: Question) -> Explanation:
+def _explained(mod: IRModule, asked: Question) -> Explanation:
     composites = None if is_partitioned(mod) else composites_in(asked.composites)
     with naming(asked.model):
         return explain(mod, target=asked.target, composites=composites)
 
 
 def _page(
-    console: Console, mod: Any, found: Explanation, asked: Question, parted: Any | None
+    console: Console, mod: IRModule, found: Explanation, asked: Question, parted: IRModule | None
 ) -> str:
     """The page; without its pictures of loops where those cannot be had."""
     page = Page(
@@ -104,7 +104,7 @@ def _page(
     return render(page, graph_of(mod), found.report, melted)
 
 
-def _melted(parted: Any, asked: Question) -> Melting:
+def _melted(parted: IRModule, asked: Question) -> Melting:
     target = None if asked.target is None else check_target(asked.target)
     return melting(parted, target, asked.time)
 

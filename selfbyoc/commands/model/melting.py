@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -14,6 +13,7 @@ from ...analysis.melting.report import Melting, melting
 from ...common.files import write_text
 from ...models.sizes import parse_sizes
 from ...partition import check_target, partition_for_tefuse
+from ...tvm.types import IRModule
 from ..console import SafeConsole, within
 from ..model_file import composites_in, imported, naming
 from ..progress import step
@@ -48,7 +48,7 @@ def show(console: Console, asked: Request) -> None:
         write_text(asked.json, found.to_json())
 
 
-def _found(mod: Any, asked: Request) -> Melting:
+def _found(mod: IRModule, asked: Request) -> Melting:
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     with naming(asked.model):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.table import Table
 
 from ...ir.symbols import Range
 from ...runtime.signature import Tensor
 from ...runtime.sizes import Size, bounded_by, least_sizes, sizes_of
+from ...tvm.types import IRModule
 from ..console import PlainTable
 
 
@@ -23,7 +23,7 @@ class OpenSizes:
     by: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, mod: Any) -> OpenSizes:
+    def of(cls, mod: IRModule) -> OpenSizes:
         """Those of a module."""
         return cls(sizes_of(mod), least_sizes(mod), bounded_by(mod))
 

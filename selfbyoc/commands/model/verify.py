@@ -15,6 +15,7 @@ from ...analysis.verify.checks import TIMEOUT
 from ...analysis.verify.records import PASSED, REFUSED, Verdict, Verification
 from ...analysis.verify.verification import check_kinds, check_timeout, verify
 from ...common.files import write_text
+from ...tvm.types import IRModule
 from ..console import within
 from ..model_file import composites_in, imported, naming
 from ..progress import step
@@ -50,7 +51,7 @@ def run(console: Console, asked: Request) -> bool:
     return found.ok
 
 
-def _verified(mod: Any, asked: Request, watch: Any) -> Verification:
+def _verified(mod: IRModule, asked: Request, watch: Any) -> Verification:
     options: dict[str, Any] = {"kinds": asked.kind, "seed": asked.seed, "timeout": asked.timeout}
     composites = composites_in(asked.composites)
     with naming(asked.model):

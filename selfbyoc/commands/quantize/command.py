@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -25,6 +25,9 @@ from ..console import PlainTable
 from ..model.run import threads_text
 from ..model_file import naming
 from ..progress import step
+
+if TYPE_CHECKING:
+    import onnx
 
 WORST, POOR = 3, 20.0  # activations that are named; decibels below which they are
 MOST_COMPARED = 32  # batches
@@ -75,7 +78,7 @@ def run(console: Console, asked: Request) -> None:
         ])  # fmt: skip
 
 
-def _batches(model: Any, asked: Request) -> list[dict[str, np.ndarray]]:
+def _batches(model: onnx.ModelProto, asked: Request) -> list[dict[str, np.ndarray]]:
     if asked.data is not None:
         if asked.shape:
             raise InputError("--shape: the shapes are those of --data")

@@ -18,6 +18,7 @@ from ...tuning.engine import tune
 from ...tuning.progress import Outcome, Tuning
 from ...tuning.tasks import extract_tasks
 from ...tuning.tracker import Tracker
+from ...tvm.types import IRModule, Target
 from ..console import SafeConsole
 from ..model_file import composites_in, imported, naming
 from ..progress import step
@@ -90,20 +91,20 @@ def tracker_of(asked: Request) -> Tracker | None:
     return Tracker.parse(asked.tracker, asked.key)
 
 
-def _partitioned(asked: Request, target: Any) -> Any:
+def _partitioned(asked: Request, target: Target) -> IRModule:
     mod = imported(asked.model, asked.shape, asked.input)
     with naming(asked.model):
         return partition_for_tefuse(mod, target=target, composites=composites_in(asked.composites))
 
 
-def _print_left_out(console: Console, mod: Any, target: Any, kept: int) -> None:
+def _print_left_out(console: Console, mod: IRModule, target: Target, kept: int) -> None:
     every = extract_tasks(mod, target, include_simple_tasks=True)
     if len(every) > kept:
         text = f"{len(every) - kept} of {len(every)} tasks are left out: simple ones, or of few ops"
         console.print(f"\n{text} (--all, --min-ops)")
 
 
-def _write(path: Path, asked: Request, target: Any, found: Tuning) -> None:
+def _write(path: Path, asked: Request, target: Target, found: Tuning) -> None:
     data = {
         "model": asked.model.name,
         "target": str(target),

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,6 +17,7 @@ from ...codegen.records.workload import place_of
 from ...codegen.target import host_target
 from ...errors import RecordWarning
 from ...partition import check_target, partition_for_tefuse
+from ...tvm.types import Target
 from ..console import PlainTable, SafeConsole
 from ..model_file import composites_in, imported
 from ..progress import step
@@ -68,7 +68,7 @@ def _serve(found: Sequence[Record], here: Place, applied: Applied) -> bool:
     return bool(applied.used) and not refused
 
 
-def _applied(asked: Request, model: Path, target: Any) -> Applied:
+def _applied(asked: Request, model: Path, target: Target) -> Applied:
     mod = imported(model, asked.shape, asked.input)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)  # the table says it all

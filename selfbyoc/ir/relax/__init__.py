@@ -14,24 +14,24 @@ from ...ops.resize import size_of
 from ...ops.vocabulary import read_op
 from ...printable import shown_name
 from ...tvm import constant_numpy, tvm
+from ...tvm.types import AttrsNode, Expr, Function, Type
 from ..canonical import canonicalize
 from ..reader import Reader, Written
 from .symbols import at, number, ranges, usual_sizes
 from .symbols import by_name as by_name
 
-Expr = Any  # relax.Expr: TVM ships no types
 # 0.27 moved the graph constant from relax to tvm.ir under another name.
 Constant = relax.Constant if hasattr(relax, "Constant") else tvm.ir.GenericConst
 
 
-def _value(ty: Any, name: str = "", **known: Any) -> Value:
+def _value(ty: Type, name: str = "", **known: Any) -> Value:
     # Of an unknown number of axes (-1), one of unknown extent: nothing that is known.
     dims = ty.shape.values if isinstance(ty.shape, relax.ShapeExpr) else [None] * abs(ty.ndim)
     shape = tuple(number(e) for e in dims)
     return Value(shape, str(ty.dtype), name, **known)
 
 
-def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
+def _values(ty: Type, name: str = "") -> tuple[Value, ...]:
     """The tensors of a result; anything that is no tensor (a shape, a nested tuple) is opaque."""
     if isinstance(ty, relax.TensorType):
         return (_value(ty, name),)
@@ -43,7 +43,7 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
 class Attributes(Mapping[str, Any]):
     """An attribute node as a mapping: 0.27's have neither keys() nor []."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: AttrsNode | None) -> None:
         self.node = node
 
     def __getitem__(self, name: str) -> Any:
@@ -182,19 +182,19 @@ def _argument_attrs(kind: str, call: relax.Call) -> dict[str, Any]:
     return {}
 
 
-def _constant(expr: Any) -> Value:
+def _constant(expr: Expr) -> Value:
     value = _value(expr.ty, "const", is_constant=True)
     if math.prod(value.shape) != 1:
         return value
     return replace(value, scalar=constant_numpy(expr).reshape(-1)[0].item())
 
 
-def parameters(func: Any) -> tuple[Value, ...]:
+def parameters(func: Function) -> tuple[Value, ...]:
     """The tensors that a function takes, in order."""
     return tuple(v for p in func.params for v in _values(p.ty, p.name))
 
 
-def results(func: Any) -> tuple[Value, ...]:
+def results(func: Function) -> tuple[Value, ...]:
     """The tensors that a function returns, in order."""
     return _values(func.ret_ty)
 

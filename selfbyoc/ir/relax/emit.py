@@ -11,6 +11,7 @@ from tvm import relax
 
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
+from ...tvm.types import Attrs, IRModule
 from . import Constant, Expr
 from .register import call_of
 
@@ -111,7 +112,7 @@ def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
     return block.emit(block.normalize(emitted(block, kind, args, attrs)))
 
 
-def emitted(block: Any, kind: str, args: Sequence[Expr], attrs: Mapping[str, Any]) -> Expr:
+def emitted(block: Any, kind: str, args: Sequence[Expr], attrs: Attrs) -> Expr:
     """One op of the vocabulary, for a block to normalise and bind."""
     function = function_of(kind)
     if function is None:
@@ -126,7 +127,9 @@ def emit_item(of: Expr, index: int) -> Expr:
     return relax.BlockBuilder.current().emit(relax.TupleGetItem(of, index))
 
 
-def emit_module(params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]) -> Any:
+def emit_module(
+    params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]
+) -> IRModule:
     """`main` with these parameters; `body(**variables)` returns one expression or several."""
     builder = relax.BlockBuilder()
     variables = {name: relax.Var(name, relax.TensorType(s, d)) for name, (s, d) in params.items()}

@@ -11,6 +11,7 @@ from ...graph import OpCall
 from ...ops.kind import Typed
 from ...ops.vocabulary import KINDS, attrs_of
 from ...tvm import GENERATION, attrs_dict, tvm
+from ...tvm.types import BlockBuilder, Type
 from . import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
@@ -44,21 +45,21 @@ def register(name: str, kind: str, rule: Rule) -> None:
     op.set_attr("FPurity", True)
 
 
-def _type(name: str, kind: str, call: relax.Call) -> Any:
+def _type(name: str, kind: str, call: relax.Call) -> Type:
     fields = [ty for arg in call.args for ty in getattr(arg.ty, "fields", [arg.ty])]
     found = _rules[name]([_typed(ty) for ty in fields], attrs_of(kind, attrs_dict(call.attrs)))
     types = [relax.TensorType(shape, dtype) for shape, dtype in found]
     return types[0] if len(types) == 1 else relax.TupleType(types)
 
 
-def _typed(ty: Any) -> Typed:
+def _typed(ty: Type) -> Typed:
     """A tensor's type; an open size is the expression that TVM has for it."""
     (value,) = _values(ty)
     extents = zip(value.shape, ty.shape, strict=True) if getattr(ty, "shape", None) else ()
     return tuple(e if known is None else known for known, e in extents), value.dtype
 
 
-def _legalized(kind: str, builder: Any, call: relax.Call) -> Expr:
+def _legalized(kind: str, builder: BlockBuilder, call: relax.Call) -> Expr:
     made = OpCall(kind, (), attrs_of(kind, attrs_dict(call.attrs)), _values(call.ty), kind)
     compute = KINDS[kind].compute
     assert compute is not None

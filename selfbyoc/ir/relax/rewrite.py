@@ -10,6 +10,7 @@ import numpy as np
 from tvm import relax
 
 from ...tvm import constant_numpy, tvm
+from ...tvm.types import AttrsNode, Op
 from ..rewriting import Made, Rewriting, as_it_was
 from . import Attributes, Constant, Expr
 from .emit import constant, emitted
@@ -56,7 +57,7 @@ class _Editor(relax.PyExprMutator):
             return found
         return _like(call, self._function(call.op), made.args, call.attrs)
 
-    def _function(self, op: Any) -> Any:
+    def _function(self, op: Op) -> Any:
         return op if isinstance(op, tvm.ir.Op) else self.visit_expr(op)
 
     def visit_tuple_getitem_(self, item: relax.TupleGetItem) -> relax.Expr:
@@ -147,7 +148,7 @@ def _read(call: relax.Call, args: Sequence[Expr]) -> Made:
     return Made(name, Attributes(call.attrs), tuple(args), tuple(call.args), call)
 
 
-def _like(call: relax.Call, op: Any, args: Sequence[Expr], attrs: Any) -> relax.Call:
+def _like(call: relax.Call, op: Op, args: Sequence[Expr], attrs: AttrsNode) -> relax.Call:
     same = op is call.op and all(a is b for a, b in zip(args, call.args, strict=True))
     return call if same else relax.Call(op, list(args), attrs, call.ty_args, call.span)
 

@@ -16,6 +16,7 @@ from tvm import relax
 from ...graph import Symbol
 from ...tvm import Analyzer, dtype_of, tir, tvm
 from ...tvm.rewrite import substitute
+from ...tvm.types import Expr, Function, PrimExpr, Type
 from ..symbols import Range
 from ..symbols import usual_sizes as numbers
 
@@ -29,7 +30,7 @@ _sizes: ContextVar[Mapping[Any, int] | None] = ContextVar("selfbyoc_sizes", defa
 _by_name: ContextVar[bool] = ContextVar("selfbyoc_by_name", default=False)
 
 
-def symbols(func: Any) -> dict[str, Any]:
+def symbols(func: Function) -> dict[str, Expr]:
     """The variables that are an extent of a parameter each, by name; of several of one name, the
     first.
     """
@@ -40,7 +41,7 @@ def symbols(func: Any) -> dict[str, Any]:
     return found
 
 
-def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
+def places(func: Function) -> dict[str, tuple[tuple[int, int], ...]]:
     """The parameters and axes that have each symbol for their extent, or an expression of symbols,
     as text: `m + n`.
     """
@@ -54,7 +55,7 @@ def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
     return {name: tuple(at) for name, at in found.items()}
 
 
-def casts(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
+def casts(func: Function) -> dict[str, tuple[tuple[int, int], ...]]:
     """The parameters and axes whose extents are cast to expressions, as text: `n // 32 * 32`."""
     position = {param: n for n, param in enumerate(func.params)}
     found: dict[str, tuple[tuple[int, int], ...]] = {}
@@ -69,7 +70,7 @@ def casts(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
     return found
 
 
-def ranges(func: Any) -> dict[str, Range]:
+def ranges(func: Function) -> dict[str, Range]:
     """The sizes that a function's attributes allow its symbols; those that they say nothing of are
     left out.
     """
@@ -78,12 +79,12 @@ def ranges(func: Any) -> dict[str, Range]:
     return {name: Range(max(least.get(name, 0), 0), most.get(name)) for name in names}
 
 
-def bounded_by(func: Any) -> dict[str, str]:
+def bounded_by(func: Function) -> dict[str, str]:
     """Who says what the largest sizes are, as far as that is known."""
     return {str(name): str(text) for name, text in _attr(func, BOUNDED_BY).items()}
 
 
-def with_ranges(func: Any, found: Mapping[str, Range], by: Mapping[str, str]) -> Any:
+def with_ranges(func: Function, found: Mapping[str, Range], by: Mapping[str, str]) -> Function:
     """The function with these ranges of its symbols, and who says so."""
     told = {
         LEAST: {name: each.least for name, each in found.items() if each.least > 0},
@@ -96,27 +97,27 @@ def with_ranges(func: Any, found: Mapping[str, Range], by: Mapping[str, str]) ->
     return func
 
 
-def _numbers(func: Any, key: str) -> dict[str, int]:
+def _numbers(func: Function, key: str) -> dict[str, int]:
     return {str(name): int(size) for name, size in _attr(func, key).items()}
 
 
-def _attr(func: Any, key: str) -> dict[Any, Any]:
+def _attr(func: Function, key: str) -> dict[Any, Any]:
     attrs = dict(func.attrs.items()) if func.attrs else {}
     return dict((attrs.get(key) or {}).items())
 
 
-def usual_sizes(func: Any, within: Mapping[str, Range]) -> dict[str, int]:
+def usual_sizes(func: Function, within: Mapping[str, Range]) -> dict[str, int]:
     """A size for each symbol that nothing else in the function has."""
     known = {int(e) for e in _all_extents(func) if isinstance(e, tir.IntImm)}
     return dict(numbers(symbols(func), known, within))
 
 
-def _all_extents(func: Any) -> Iterator[Any]:
+def _all_extents(func: Function) -> Iterator[Any]:
     for var in (*func.params, *(b.var for block in func.body.blocks for b in block.bindings)):
         yield from extents_of(var.ty)
 
 
-def extents_of(ty: Any) -> Iterator[Any]:
+def extents_of(ty: Type) -> Iterator[Any]:
     """All extents of a type, those of a tuple's fields too."""
     if isinstance(ty, relax.TupleType):
         for field in ty.fields:
@@ -126,7 +127,7 @@ def extents_of(ty: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def at(func: Any, sizes: Mapping[str, int]) -> Iterator[None]:
+def at(func: Function, sizes: Mapping[str, int]) -> Iterator[None]:
     """Read the function with these numbers for its symbols, by name."""
     variables = symbols(func)
     token = _sizes.set({variables[name]: size for name, size in sizes.items()})
@@ -146,7 +147,7 @@ def by_name() -> Iterator[None]:
         _by_name.reset(token)
 
 
-def number(extent: Any) -> Any:
+def number(extent: PrimExpr) -> Any:
     """An extent as a number, if it is one here; else None, or its text."""
     if isinstance(extent, tir.IntImm):
         return int(extent)
@@ -162,7 +163,7 @@ def number(extent: Any) -> Any:
     return Symbol(int(found), text_of(extent)) if isinstance(found, tir.IntImm) else None
 
 
-def text_of(extent: Any) -> str:
+def text_of(extent: PrimExpr) -> str:
     """`n`, `n * 2`, `min(6, n)`, without TVM's types and modules."""
     text = str(extent.name if isinstance(extent, tir.Var) else extent)  # as script, a plain name
     return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", text).replace("T.", "")

@@ -17,12 +17,12 @@ from ...ops.resize import size_of
 from ...ops.vocabulary import read_op
 from ...printable import shown_name
 from ...tvm import attrs_dict, constant_numpy, tvm
+from ...tvm.types import AttrsNode, Expr, Function, Type
 from ..canonical import canonicalize
 from ..reader import Reader, Written
 from .any import instance, names_of, sizes_for
 from .walk import children, postorder
 
-Expr = Any  # relay.Expr: TVM ships no types
 TypeOf = Callable[[Any], Any]
 _NONE: Mapping[int, Symbol] = MappingProxyType({})
 
@@ -31,14 +31,14 @@ _NONE: Mapping[int, Symbol] = MappingProxyType({})
 _symbols: ContextVar[Mapping[int, Symbol]] = ContextVar("selfbyoc_symbols", default=_NONE)
 
 
-def _value(ty: Any, name: str = "", **known: Any) -> Value:
+def _value(ty: Type, name: str = "", **known: Any) -> Value:
     symbols = _symbols.get()
     numbers = (int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape)
     shape = tuple(n if n is None else symbols.get(n, n) for n in numbers)
     return Value(shape, str(ty.dtype), name, **known)
 
 
-def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
+def _values(ty: Type, name: str = "") -> tuple[Value, ...]:
     """The tensors of a result; anything that is no tensor (a closure, a nested tuple) is opaque."""
     if isinstance(ty, relay.TensorType):
         return (_value(ty, name),)
@@ -47,7 +47,7 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
     return (Value((None,), "opaque", name),)
 
 
-def neutral(name: str, node: Any, result: Any) -> tuple[str, dict[str, Any]]:
+def neutral(name: str, node: AttrsNode | None, result: Type) -> tuple[str, dict[str, Any]]:
     """A Relay op by its name, attribute node and result type -> its kind and attributes."""
     kind, attrs = read_op(name, attrs_dict(node))
     if kind in ("reshape", "broadcast_to"):
@@ -129,17 +129,17 @@ def _constant(expr: relay.Constant) -> Value:
     return replace(value, scalar=constant_numpy(expr).reshape(-1)[0].item())
 
 
-def parameters(func: Any) -> tuple[Value, ...]:
+def parameters(func: Function) -> tuple[Value, ...]:
     """The tensors that a function takes, in order."""
     return tuple(v for p in func.params for v in _values(p.checked_type, p.name_hint))
 
 
-def declared(func: Any) -> tuple[Value, ...]:
+def declared(func: Function) -> tuple[Value, ...]:
     """The tensors that a function's text types, before types are inferred."""
     return tuple(v for p in func.params for v in _values(p.type_annotation, p.name_hint))
 
 
-def results(func: Any) -> tuple[Value, ...]:
+def results(func: Function) -> tuple[Value, ...]:
     """The tensors that a function returns, in order."""
     return _values(func.checked_type.ret_type)
 
@@ -195,7 +195,7 @@ def read_as_written(func: relay.Function) -> Written:
     return _written(func, inlines=False)
 
 
-def _own_type(expr: Any) -> Any:
+def _own_type(expr: Expr) -> Type:
     return expr.checked_type
 
 

@@ -17,6 +17,7 @@ from tvm import relay
 from tvm.ir.diagnostics import override_renderer
 
 from ...tvm import tvm
+from ...tvm.types import Expr, Function, IRModule, PrimExpr, Type
 from ..symbols import usual_sizes
 from .walk import children, postorder
 
@@ -32,42 +33,44 @@ class Instance:
     expression.
     """
 
-    func: Any
-    typed: Mapping[Any, Any]
+    func: Function
+    typed: Mapping[Expr, Expr]
 
-    def type_of(self, expr: Any) -> Any:
+    def type_of(self, expr: Expr) -> Type:
         """The type of an expression of the function as it was."""
         found = self.typed.get(expr)
         return expr.checked_type if found is None else found.checked_type
 
 
-def names_of(func: Any) -> Names:
+def names_of(func: Function) -> Names:
     """The symbols of a function that was given them, by their places."""
     if not func.attrs or SYMBOLS not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
         return {}
     return {(param, axis): name for param, axis, name in json.loads(str(func.attrs[SYMBOLS]))}
 
 
-def with_names(func: Any, names: Names) -> Any:
+def with_names(func: Function, names: Names) -> Function:
     """The function with this for its symbols."""
     return func.with_attr(SYMBOLS, json.dumps([[*at, name] for at, name in names.items()]))
 
 
-def sizes_for(func: Any, names: Names, skip: int = 0) -> dict[str, int]:
+def sizes_for(func: Function, names: Names, skip: int = 0) -> dict[str, int]:
     """A size for each symbol that no known extent of the function has; another with `skip`."""
     known = {int(e) for e in _extents(func) if isinstance(e, tvm.tir.IntImm)}
     symbols = list(dict.fromkeys(names.values()))
     return dict(usual_sizes(symbols[skip:] + symbols[:skip], known))
 
 
-def _extents(func: Any) -> Iterator[Any]:
+def _extents(func: Function) -> Iterator[Any]:
     for expr in (*func.params, *postorder(func.body)):
         ty = expr.checked_type
         for field in ty.fields if isinstance(ty, relay.TupleType) else [ty]:
             yield from getattr(field, "shape", ())
 
 
-def instance(func: Any, names: Names, sizes: Mapping[str, int], mod: Any = None) -> Instance | None:
+def instance(
+    func: Function, names: Names, sizes: Mapping[str, int], mod: IRModule | None = None
+) -> Instance | None:
     """The function at these sizes; None where its types do not fit them."""
     params = [_param(p, n, names, sizes) for n, p in enumerate(func.params)]
     new = dict(zip(func.params, params, strict=True))
@@ -83,7 +86,7 @@ def instance(func: Any, names: Names, sizes: Mapping[str, int], mod: Any = None)
     return Instance(typed, {old: now[expr] for old, expr in new.items() if expr in now})
 
 
-def _param(param: Any, position: int, names: Names, sizes: Mapping[str, int]) -> Any:
+def _param(param: Expr, position: int, names: Names, sizes: Mapping[str, int]) -> Expr:
     ty = param.checked_type
     if not isinstance(ty, relay.TensorType):
         return relay.Var(param.name_hint, ty)
@@ -94,7 +97,7 @@ def _param(param: Any, position: int, names: Names, sizes: Mapping[str, int]) ->
     return relay.Var(param.name_hint, relay.TensorType(shape, ty.dtype))
 
 
-def _written_out(body: Any, new: dict[Any, Any], mod: Any) -> Any:
+def _written_out(body: Expr, new: dict[Expr, Expr], mod: IRModule) -> Expr:
     """A body over new parameters, without the types of calls, and with the functions that it calls
     written out; `new` gets what became of each of its expressions.
     """
@@ -110,7 +113,7 @@ def _written_out(body: Any, new: dict[Any, Any], mod: Any) -> Any:
     return new[body]
 
 
-def _over(expr: Any, new: Mapping[Any, Any]) -> Any:
+def _over(expr: Expr, new: Mapping[Expr, Expr]) -> Expr:
     if isinstance(expr, relay.Call):
         return relay.Call(expr.op, [new[arg] for arg in expr.args], expr.attrs)
     if isinstance(expr, relay.Tuple):
@@ -132,7 +135,7 @@ def _silence() -> Iterator[None]:
         override_renderer(None)
 
 
-def places(func: Any) -> list[Place]:
+def places(func: Function) -> list[Place]:
     """The extents of a typed function's parameters that are `Any`."""
     return [
         (position, axis)
@@ -142,7 +145,7 @@ def places(func: Any) -> list[Place]:
     ]
 
 
-def named(func: Any, mod: Any = None) -> Names:
+def named(func: Function, mod: IRModule | None = None) -> Names:
     """Names for the extents of a typed function's parameters that are `Any`: the same for those
     that its types want to be equal, as few equal as can be; none where no numbers fit. Those that
     it was told stay.
@@ -170,7 +173,7 @@ def _equal(places: Sequence[Place], alone: Names) -> Names:
     return {at: alone[places[0]] for at in places}
 
 
-def _split(func: Any, names: Names, alone: Names, told: Names, mod: Any) -> Names:
+def _split(func: Function, names: Names, alone: Names, told: Names, mod: IRModule) -> Names:
     """The same with names of their own for extents that need not be equal to others."""
     for at, name in alone.items():
         shared = [other for other, known in names.items() if known == names[at]]
@@ -182,11 +185,11 @@ def _split(func: Any, names: Names, alone: Names, told: Names, mod: Any) -> Name
     return names
 
 
-def _fits(func: Any, names: Names, mod: Any) -> bool:
+def _fits(func: Function, names: Names, mod: IRModule) -> bool:
     return instance(func, names, sizes_for(func, names), mod) is not None
 
 
-def calls_named(main: Any, mod: Any) -> dict[str, Names]:
+def calls_named(main: Function, mod: IRModule) -> dict[str, Names]:
     """Of each function that `main` calls: names for the extents of its parameters that are not
     known: those of main's symbols that they are, at two numbers for each.
     """
@@ -204,7 +207,7 @@ def calls_named(main: Any, mod: Any) -> dict[str, Names]:
     return found
 
 
-def _of_call(types: Sequence[Sequence[Any]], func: Any, known: dict[Any, str]) -> Names:
+def _of_call(types: Sequence[Sequence[Any]], func: Function, known: dict[Any, str]) -> Names:
     """The names of one function's extents; those that are no symbol of main's have new ones."""
     found: Names = {}
     for position, param in enumerate(func.params):
@@ -216,5 +219,5 @@ def _of_call(types: Sequence[Sequence[Any]], func: Any, known: dict[Any, str]) -
     return found
 
 
-def _number(extent: Any) -> int | None:
+def _number(extent: PrimExpr) -> int | None:
     return int(extent) if isinstance(extent, tvm.tir.IntImm) else None

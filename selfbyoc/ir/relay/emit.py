@@ -13,6 +13,7 @@ from tvm import relay
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
 from ...tvm import tvm
+from ...tvm.types import IRModule
 from . import Expr
 from .register import call_of
 
@@ -166,7 +167,9 @@ def emit_item(of: Expr, index: int) -> Expr:
     )
 
 
-def emit_module(params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]) -> Any:
+def emit_module(
+    params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]
+) -> IRModule:
     """`main` with these parameters; `body(**variables)` returns one expression or several."""
     variables = {name: relay.var(name, shape=s, dtype=d) for name, (s, d) in params.items()}
     found = body(**variables)

@@ -14,6 +14,7 @@ from ...graph import OpCall
 from ...ops.kind import Typed
 from ...ops.vocabulary import KINDS, attrs_of
 from ...tvm import GENERATION, attrs_dict, tvm
+from ...tvm.types import AttrsNode, Buffer, Target, Tensor, Type
 from . import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
@@ -61,14 +62,14 @@ def register(name: str, kind: str, rule: Rule) -> None:
 
 
 @tvm.target.generic_func
-def _schedule(attrs: Any, outs: Sequence[Any], target: Any) -> Any:
+def _schedule(attrs: Any, outs: Sequence[Buffer], target: Target) -> Any:
     """Of loop nests that the compute wrote itself: as they are."""
     if any(isinstance(out.op, tvm.te.ExternOp) for out in outs):
         return topi.generic.schedule_extern(outs)
     return schedule_injective(attrs, outs, target)
 
 
-def _type(name: str, kind: str, types: Sequence[Any], attrs: Any) -> Any:
+def _type(name: str, kind: str, types: Sequence[Any], attrs: AttrsNode) -> Type | None:
     fields = [each for ty in types for each in getattr(ty, "fields", [ty])]
     if any(value.dtype == "opaque" for ty in fields for value in _values(ty)):
         return None  # not inferred yet: asked again when more is known
@@ -77,14 +78,14 @@ def _type(name: str, kind: str, types: Sequence[Any], attrs: Any) -> Any:
     return made[0] if len(made) == 1 else relay.TupleType(made)
 
 
-def _typed(ty: Any) -> Typed:
+def _typed(ty: Type) -> Typed:
     """A tensor's type; an open size is the expression that TVM has for it."""
     (value,) = _values(ty)
     extents = zip(value.shape, ty.shape, strict=True)
     return tuple(e if known is None else known for known, e in extents), value.dtype
 
 
-def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Any) -> list[Any]:
+def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Type) -> list[Tensor]:
     told = attrs_of(kind, attrs_dict(attrs))
     call = OpCall(kind, (), told, _values(out), kind)
     compute = KINDS[kind].compute

@@ -12,19 +12,21 @@ from typing import Any
 from tvm import relay, te, tir, topi
 from tvm.relay.op.op import register_shape_func
 
+from ...tvm.types import AttrsNode
+
 ShapeFunc = Callable[[Any, Sequence[Any], Any], list[Any]]
 
 
-def _as_first(attrs: Any, shapes: Sequence[Any], ranks: Any) -> list[Any]:
+def _as_first(attrs: AttrsNode, shapes: Sequence[Any], ranks: Any) -> list[Any]:
     return [topi.identity(shapes[0])]
 
 
-def _batch_norm(attrs: Any, shapes: Sequence[Any], ranks: Any) -> list[Any]:
+def _batch_norm(attrs: AttrsNode, shapes: Sequence[Any], ranks: Any) -> list[Any]:
     data, gamma = shapes[:2]
     return [topi.identity(data), topi.identity(gamma), topi.identity(gamma)]
 
 
-def _adaptive(attrs: Any, shapes: Sequence[Any], ranks: Any) -> list[Any]:
+def _adaptive(attrs: AttrsNode, shapes: Sequence[Any], ranks: Any) -> list[Any]:
     sides = [int(side) for side in attrs.output_size] or [1]
     at = {axis: sides[n % len(sides)] for n, axis in enumerate(map(attrs.layout.find, "HW"))}
 

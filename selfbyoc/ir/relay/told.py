@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tvm import relay
 
 from ...errors import InputError, did_you_mean
 from ...tvm import tvm
+from ...tvm.types import Function
 from .any import Names, named, places, with_names
 
 
@@ -23,7 +23,7 @@ def told(mod: tvm.IRModule, names: Mapping[str, Mapping[int, str]]) -> tvm.IRMod
     return typed
 
 
-def _found(main: Any, names: Mapping[str, Mapping[int, str]]) -> Names:
+def _found(main: Function, names: Mapping[str, Mapping[int, str]]) -> Names:
     inputs = {param.name_hint: position for position, param in enumerate(main.params)}
     unknown, found = places(main), {}
     for name, axes in names.items():

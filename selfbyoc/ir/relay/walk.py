@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any
 
 from tvm import relay
 
 from ...errors import InputError
-
-Expr = Any  # relay.Expr: TVM ships no types
+from ...tvm.types import Expr
 
 
 def children(expr: Expr) -> list[Expr]:
@@ -49,7 +47,7 @@ def postorder(
         stack.extend((child, False) for child in reversed(inputs(expr)))
 
 
-def rebuild(expr: Any, new: Mapping[Any, Any]) -> Any:
+def rebuild(expr: Expr, new: Mapping[Expr, Expr]) -> Expr:
     """One expression over new inputs; itself where nothing changed."""
     if all(new[child].same_as(child) for child in children(expr)):
         return expr

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...graph import OpCall, Value
+from ...tvm.types import AttrsNode
 from .rewriter import Rewrite, Rewriter, absorb
 
 
@@ -46,7 +45,7 @@ def _by_constant(
     return tensor, float(constant.scalar)
 
 
-def _neighbours(attrs: Any, image: Value, x: Value) -> int | None:
+def _neighbours(attrs: AttrsNode, image: Value, x: Value) -> int | None:
     """How many channels the mean is over, if the pool is that mean."""
     if x.ndim != 4 or not x.is_static or image.shape != (x.shape[0], 1, *x.shape[1:]):
         return None

@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import CompositeError
 from ...ops.vocabulary import KINDS, is_declared, read_as
 from ...tvm import GENERATION
+from ...tvm.types import DFPattern
 from ..dataflow_view import ANY, ATTRS, CALL, CONSTANT, DOMINATOR, EITHER, ITEM, TUPLE, View
 from ..growing import Elementwise
 from ..nodes import Arg, Either, Item, Node, Op
@@ -21,7 +22,7 @@ else:
 __all__ = ["is_pattern", "translated"]
 
 
-def translated(owner: str, pattern: Any) -> tuple[Callable[..., Any], tuple[str, ...]]:
+def translated(owner: str, pattern: DFPattern) -> tuple[Callable[..., Any], tuple[str, ...]]:
     """The pattern as a function of `x0`, `x1`, ..., one for each wildcard in the order in which
     they are read; and which of these must be constants. Raises CompositeError with what cannot be
     said so, and the rest as the text of a pattern.
@@ -55,12 +56,12 @@ class _Translation:
         self.problems: list[str] = []
         self.done: dict[Any, Node] = {}
 
-    def outputs(self, pattern: Any) -> tuple[Node, ...]:
+    def outputs(self, pattern: DFPattern) -> tuple[Node, ...]:
         """The nodes of a whole pattern; those of a tuple are outputs."""
         seen = view(pattern)
         return tuple(map(self.node, seen.parts if seen.what == TUPLE else (pattern,)))
 
-    def node(self, pattern: Any) -> Node:
+    def node(self, pattern: DFPattern) -> Node:
         """The node for a node of TVM's."""
         if pattern not in self.done:
             self.done[pattern] = self._made(view(pattern))

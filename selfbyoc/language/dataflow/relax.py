@@ -7,6 +7,7 @@ from typing import Any
 from tvm.ir import Op
 from tvm.relax.dpl import pattern as dpl
 
+from ...tvm.types import DFPattern
 from ..dataflow_view import ANY, ATTRS, CALL, CONSTANT, EITHER, ITEM, OTHER, TUPLE, View, plain
 
 
@@ -15,7 +16,7 @@ def is_pattern(value: Any) -> bool:
     return isinstance(value, dpl.DFPattern)
 
 
-def view(node: Any) -> View:
+def view(node: DFPattern) -> View:
     """One node of a pattern."""
     if isinstance(node, dpl.WildcardPattern) or _is_any_variable(node):
         return View(ANY)
@@ -33,11 +34,11 @@ def view(node: Any) -> View:
     return _call(node)
 
 
-def _is_any_variable(node: Any) -> bool:
+def _is_any_variable(node: DFPattern) -> bool:
     return isinstance(node, dpl.VarPattern) and not node.name
 
 
-def _call(node: Any) -> View:
+def _call(node: DFPattern) -> View:
     told = getattr(getattr(node, "op", None), "expr", None)
     if not isinstance(told, Op) or node.args is None:
         return View(OTHER, name=type(node).__name__)

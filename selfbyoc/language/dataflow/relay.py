@@ -7,6 +7,7 @@ from typing import Any
 from tvm.ir import Op
 from tvm.relay import dataflow_pattern as dfp
 
+from ...tvm.types import DFPattern
 from ..dataflow_view import (
     ANY,
     ATTRS,
@@ -27,7 +28,7 @@ def is_pattern(value: Any) -> bool:
     return isinstance(value, dfp.DFPattern)
 
 
-def view(node: Any) -> View:
+def view(node: DFPattern) -> View:
     """One node of a pattern."""
     if isinstance(node, (dfp.WildcardPattern, dfp.VarPattern)) and not getattr(node, "name", ""):
         return View(ANY)
@@ -47,7 +48,7 @@ def view(node: Any) -> View:
     return _call(node)
 
 
-def _call(node: Any) -> View:
+def _call(node: DFPattern) -> View:
     told = getattr(getattr(node, "op", None), "expr", None)
     if not isinstance(told, Op) or node.args is None:
         return View(OTHER, name=type(node).__name__)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...graph import OpCall, OpGraph, Symbol, Value, name_ops
+from ...tvm.types import Attrs
 
 _PLAIN = (str, int, float, bool, type(None))
 IR = "IR"  # what stands for the nodes of an op that was read from some
@@ -54,7 +55,7 @@ def _is_plain(values: Any) -> bool:
     return all(_is_plain(v) if isinstance(v, tuple) else type(v) in _PLAIN for v in values)
 
 
-def _tuples(attrs: Mapping[str, Any]) -> dict[str, Any]:
+def _tuples(attrs: Attrs) -> dict[str, Any]:
     return {name: _tuple(value) for name, value in attrs.items()}
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...common.files import opened
 from ...common.optional import extra
 from ...errors import DamagedFile, InputError
 from .sound import tensors
 
+if TYPE_CHECKING:
+    import onnx
+
 _READ = 1 << 20  # bytes
 _KNOWN = ("location", "offset", "length", "checksum", "basepath")
 
 
-def with_weights(model: Any, path: Path) -> None:
+def with_weights(model: onnx.ModelProto, path: Path) -> None:
     """Put the weights of files beside a model's file into the model.
 
     Raises InputError for a key that ONNX has not, which would be passed over, such as a damaged
@@ -32,7 +35,7 @@ def with_weights(model: Any, path: Path) -> None:
         del tensor.external_data[:]
 
 
-def _told(tensor: Any, path: Path) -> dict[str, str]:
+def _told(tensor: onnx.TensorProto, path: Path) -> dict[str, str]:
     for entry in tensor.external_data:
         if entry.key not in _KNOWN:
             raise InputError(

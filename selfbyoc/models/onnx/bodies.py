@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...common.optional import extra
 from .graph import nodes
+
+if TYPE_CHECKING:
+    import onnx
 
 _IR = 8  # the version of what holds no more than this
 
@@ -25,7 +28,7 @@ class Given:
     sizes: tuple[int | str, ...]
 
 
-def free_names(body: Any) -> list[str]:
+def free_names(body: onnx.GraphProto) -> list[str]:
     """What a body reads and does not make: values of the graph around it."""
     own = {value.name for value in (*body.input, *body.initializer)}
     own |= {out for node in nodes(body) for out in node.output}
@@ -38,8 +41,11 @@ def free_names(body: Any) -> list[str]:
 
 
 def as_model(
-    body: Any, given: Iterable[Given], constants: Mapping[str, np.ndarray], opsets: Sequence[Any]
-) -> Any:
+    body: onnx.GraphProto,
+    given: Iterable[Given],
+    constants: Mapping[str, np.ndarray],
+    opsets: Sequence[Any],
+) -> onnx.ModelProto:
     """A body and the constants that it reads around it. What it says of its shapes is forgotten:
     those of its inputs are known better.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from ...common.optional import extra
 from .graph import Graph, is_of_onnx
 from .inference import inferred
 
+if TYPE_CHECKING:
+    import onnx
+
 _LARGEST = 4096  # elements of what a condition is computed from: shapes, sizes, rates
 
 
-def resolved(model: Any) -> Any:
+def resolved(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without Ifs whose condition follows from constants and known shapes; itself where
     there are none, else a new one.
     """
@@ -30,7 +33,7 @@ def resolved(model: Any) -> Any:
     return model
 
 
-def _conditions(model: Any) -> dict[int, bool]:
+def _conditions(model: onnx.ModelProto) -> dict[int, bool]:
     """Of each If that has one: its place, and whether its condition holds."""
     typed = model
     with suppress(ValueError, RuntimeError):  # what cannot be inferred is not known
@@ -47,7 +50,7 @@ def _conditions(model: Any) -> dict[int, bool]:
 class _Values:
     """Small values that depend on no input, by name."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.graph = Graph(model)
         self.makers = {out: node for node in model.graph.node for out in node.output}
         self.known: dict[str, np.ndarray | None] = {}
@@ -72,7 +75,7 @@ class _Values:
             return None
         return _computed(node, inputs, self.graph.opset)
 
-    def _of_shape(self, node: Any) -> np.ndarray | None:
+    def _of_shape(self, node: onnx.NodeProto) -> np.ndarray | None:
         shape = self.graph.shape(node.input[0])
         if shape is None:
             return None
@@ -80,11 +83,13 @@ class _Values:
         return _computed(node, [np.empty(shape, np.int8)], self.graph.opset)
 
 
-def _has_graph(node: Any) -> bool:
+def _has_graph(node: onnx.NodeProto) -> bool:
     return any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
 
 
-def _computed(node: Any, inputs: list[np.ndarray | None], opset: int) -> np.ndarray | None:
+def _computed(
+    node: onnx.NodeProto, inputs: list[np.ndarray | None], opset: int
+) -> np.ndarray | None:
     """The first result of a node by ONNX's own implementation; None where it has none."""
     from onnx.reference import ReferenceEvaluator
 
@@ -95,7 +100,7 @@ def _computed(node: Any, inputs: list[np.ndarray | None], opset: int) -> np.ndar
         return None
 
 
-def _taken(model: Any, conditions: Mapping[int, bool]) -> Any:
+def _taken(model: onnx.ModelProto, conditions: Mapping[int, bool]) -> onnx.ModelProto:
     """A copy in which these Ifs are one of their branches."""
     done = type(model)()
     done.CopyFrom(model)
@@ -115,7 +120,7 @@ def _taken(model: Any, conditions: Mapping[int, bool]) -> Any:
     return done
 
 
-def _inlined(branch: Any, node: Any) -> tuple[list[Any], list[Any]]:
+def _inlined(branch: onnx.GraphProto, node: onnx.NodeProto) -> tuple[list[Any], list[Any]]:
     """The nodes and constants of a branch, with names that nothing else has."""
     branch = _copy(branch)
     defined = [out for each in branch.node for out in each.output if out]
@@ -139,7 +144,7 @@ def renamed(body: Any, name: Callable[[str], str]) -> Any:
     return body
 
 
-def _rename(graph: Any, names: Mapping[str, str]) -> None:
+def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
     """Here and in the graphs inside, which may read these values."""
     for node in graph.node:
         for field in (node.input, node.output):

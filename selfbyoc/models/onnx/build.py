@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ops.kind import OWN
 from ...ops.vocabulary import attrs_of
 from .steps import Steps
+
+if TYPE_CHECKING:
+    import onnx
 
 _SLICES_TAKE_INPUTS = 10  # since this opset
 
@@ -79,7 +82,7 @@ class Folding(Steps):
         return self("Range", np.int64(0), count, np.int64(1))
 
 
-def without_own(graph: Any) -> Any:
+def without_own(graph: onnx.GraphProto) -> onnx.GraphProto:
     """A graph of the nodes that a frontend of TVM has to know."""
     known = type(graph)()
     known.node.extend(node for node in graph.node if not node.op_type.startswith(OWN))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from .graph import Graph, attributes, where
 from .nothing import GLOBAL_POOLS, of_nothing
 from .scales import of_scales
 
+if TYPE_CHECKING:
+    import onnx
+
 IS_RELAY = GENERATION == "relay"
+_RAW = (AttributeError, LookupError, TypeError)  # of slips: they say nothing to a user
 # Attributes that a frontend does not look at, with the only value that they may have.
 _UNREAD: dict[str, dict[str, Any]] = {
     "Resize": {"antialias": 0, "keep_aspect_ratio_policy": b"stretch"},
@@ -36,12 +40,12 @@ _POOLS = ("AveragePool", "MaxPool", "LpPool")
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 
 
-def why_not(node: Any, graph: Graph) -> str:
+def why_not(node: onnx.NodeProto, graph: Graph) -> str:
     """Why a node would be read as something else; "" where it would not."""
     return next(filter(None, (check(node, graph) for check in _CHECKS)), "")
 
 
-def _unread(node: Any, graph: Graph) -> str:
+def _unread(node: onnx.NodeProto, graph: Graph) -> str:
     given, unread = attributes(node), _UNREAD.get(node.op_type, {})
     for key, only in unread.items():
         if given.get(key, only) != only:
@@ -53,35 +57,35 @@ def _shown(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _variable(node: Any, graph: Graph) -> str:
+def _variable(node: onnx.NodeProto, graph: Graph) -> str:
     for n in _CONSTANTS.get(node.op_type, ()):
         if n < len(node.input) and node.input[n] and graph.constant(node.input[n]) is None:
             return f"its input {node.input[n]!r} is no constant"
     return ""
 
 
-def _second(node: Any, graph: Graph) -> str:
+def _second(node: onnx.NodeProto, graph: Graph) -> str:
     used = [name for name in node.output[1:] if name in graph.read]
     if node.op_type not in _FIRST_ONLY or not used:
         return ""
     return f"its result {used[0]!r} is used; only the first is right"
 
 
-def _training(node: Any, graph: Graph) -> str:
+def _training(node: onnx.NodeProto, graph: Graph) -> str:
     if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
         return ""
     value = graph.constant(node.input[2])
     return "training_mode is true" if value is not None and value.any() else ""
 
 
-def _empty(node: Any, graph: Graph) -> str:
+def _empty(node: onnx.NodeProto, graph: Graph) -> str:
     if not node.op_type.startswith("Reduce"):
         return ""
     shape = graph.shape(node.input[0])
     return f"it reduces {list(shape)}, which is empty" if shape and 0 in shape else ""
 
 
-def _scales(node: Any, graph: Graph) -> str:
+def _scales(node: onnx.NodeProto, graph: Graph) -> str:
     """TVM's steps are those of the sizes: a scale that does not divide them is another one."""
     scales = scales_of(node, graph)
     if scales is None or not scales.size:
@@ -96,7 +100,7 @@ def _scales(node: Any, graph: Graph) -> str:
     return f"scales {scales.tolist()} give no whole sizes of {list(shape)}"
 
 
-def scales_of(node: Any, graph: Graph) -> np.ndarray | None:
+def scales_of(node: onnx.NodeProto, graph: Graph) -> np.ndarray | None:
     """What a Resize or an Upsample of whatever opset scales by; None where that is not known."""
     if node.op_type not in ("Resize", "Upsample"):
         return None
@@ -106,7 +110,7 @@ def scales_of(node: Any, graph: Graph) -> np.ndarray | None:
     return graph.constant(node.input[place]) if len(node.input) > place else None
 
 
-def _left(node: Any, graph: Graph) -> str:
+def _left(node: onnx.NodeProto, graph: Graph) -> str:
     """What forms.py would write otherwise, and could not."""
     given = attributes(node) if node.op_type in ("ConvTranspose", "Gelu") else {}
     if node.op_type == "IsInf" and sum(infinities(node)) != 2:
@@ -121,20 +125,20 @@ def _left(node: Any, graph: Graph) -> str:
     return "" if IS_RELAY or node.op_type not in ("LpPool", "MaxPool") else _lower(node)
 
 
-def _lower(node: Any) -> str:
+def _lower(node: onnx.NodeProto) -> str:
     given = attributes(node)
     if given.get("auto_pad") != b"SAME_LOWER" or set(given.get("strides", [1])) == {1}:
         return ""
     return "auto_pad is SAME_LOWER, of an image of no known size; onnx.shape_inference may tell it"
 
 
-def infinities(node: Any) -> tuple[int, int]:
+def infinities(node: onnx.NodeProto) -> tuple[int, int]:
     """Whether an IsInf looks for inf, and for -inf."""
     given = attributes(node)
     return given.get("detect_positive", 1), given.get("detect_negative", 1)
 
 
-def _window(node: Any, graph: Graph) -> str:
+def _window(node: onnx.NodeProto, graph: Graph) -> str:
     """0.17 counts a last window that begins in the padding; ONNX does not."""
     given = attributes(node) if IS_RELAY and node.op_type in _POOLS else {}
     shape = graph.shape(node.input[0]) if given.get("ceil_mode") else None
@@ -150,7 +154,7 @@ def _window(node: Any, graph: Graph) -> str:
     return ""
 
 
-def _flat(node: Any, graph: Graph) -> str:
+def _flat(node: onnx.NodeProto, graph: Graph) -> str:
     """Without an image ONNX Runtime pools nothing; TVM returns what is given."""
     rank = graph.rank(node.input[0]) if node.op_type in GLOBAL_POOLS else None
     if rank is None or rank > 2:
@@ -158,7 +162,7 @@ def _flat(node: Any, graph: Graph) -> str:
     return f"its input {node.input[0]!r} has {rank} axes; expected an image, of 3 or more"
 
 
-def _beyond(node: Any, graph: Graph) -> str:
+def _beyond(node: onnx.NodeProto, graph: Graph) -> str:
     """0.17 reads the last element there."""
     if not IS_RELAY or node.op_type != "Gather":
         return ""
@@ -171,7 +175,7 @@ def _beyond(node: Any, graph: Graph) -> str:
     return f"it reads element {wrong.flat[0]} of {extent}" if wrong.size else ""
 
 
-def _large(node: Any, graph: Graph) -> str:
+def _large(node: onnx.NodeProto, graph: Graph) -> str:
     """Of sizes of an image 0.17 takes the lower 32 bits."""
     if not IS_RELAY or node.op_type not in ("Resize", "Upsample"):
         return ""
@@ -180,7 +184,7 @@ def _large(node: Any, graph: Graph) -> str:
     return f"it resizes to {found[0]}, which is beyond 32 bits" if found else ""
 
 
-def _narrow(node: Any, graph: Graph) -> str:
+def _narrow(node: onnx.NodeProto, graph: Graph) -> str:
     """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
     values = [name for name in (*node.input, *node.output) if name]
     numbers = {graph.dtype_number(name) for name in values}
@@ -201,7 +205,7 @@ EIGHT_BITS = frozenset(
 )
 
 
-def _sorted(node: Any, graph: Graph) -> str:
+def _sorted(node: onnx.NodeProto, graph: Graph) -> str:
     is_large = node.op_type == "TopK" and graph.dtype_number(node.input[0]) == _UINT64
     return "TVM sorts no uint64" if is_large else ""
 
@@ -209,20 +213,20 @@ def _sorted(node: Any, graph: Graph) -> str:
 _UINT64 = 13  # in TensorProto.DataType
 
 
-def _nearest(node: Any, graph: Graph) -> str:
+def _nearest(node: onnx.NodeProto, graph: Graph) -> str:
     """0.17 rounds halves down where pixels are counted from their corners."""
     mode = attributes(node).get("nearest_mode", b"") if node.op_type == "Resize" else b""
     is_up = IS_RELAY and mode == b"round_prefer_ceil"
     return "nearest_mode is round_prefer_ceil" if is_up else ""
 
 
-def _fourier(node: Any, graph: Graph) -> str:
+def _fourier(node: onnx.NodeProto, graph: Graph) -> str:
     if not IS_RELAY or node.op_type not in ("DFT", "MaxUnpool") or len(node.input) < 3:
         return ""
     return f"its input {node.input[2]!r} is not looked at"
 
 
-def _aligned(node: Any, graph: Graph) -> str:
+def _aligned(node: onnx.NodeProto, graph: Graph) -> str:
     """Since opset 16 the regions' corners lie half a pixel further, unless said otherwise."""
     if not IS_RELAY or node.op_type != "RoiAlign" or graph.opset < 16:
         return ""
@@ -244,6 +248,3 @@ def told(op: str, name: str, err: Exception) -> str:
     says_nothing = isinstance(err, _RAW) or " " not in text
     reason = "with these inputs and attributes" if says_nothing else text
     return f"{where(op, name)}: TVM's ONNX frontend does not read it: {reason}"
-
-
-_RAW = (AttributeError, LookupError, TypeError)  # of slips: they say nothing to a user

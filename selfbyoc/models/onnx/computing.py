@@ -5,13 +5,16 @@ open a model: it has no kernel for some op in that dtype, or does not know the o
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...common.optional import extra
 from .graph import Graph, attributes, is_of_onnx, remade
 from .inference import inferred
+
+if TYPE_CHECKING:
+    import onnx
 
 _ROUNDS = 16  # what is computed tells shapes, and shapes can be computed with
 _LARGE = 1 << 16  # elements from which a result is no shape, mask or table
@@ -21,7 +24,7 @@ NO_CONSTANTS = frozenset(
 )  # fmt: skip
 
 
-def computed(model: Any) -> Any:
+def computed(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without nodes whose results are constants, or shapes that are known; a new one."""
     done = type(model)()
     done.CopyFrom(model)
@@ -33,7 +36,7 @@ def computed(model: Any) -> Any:
     return done
 
 
-def _one_round(model: Any) -> bool:
+def _one_round(model: onnx.ModelProto) -> bool:
     """Compute what can be; whether there was something."""
     graph, kept, onnx = Graph(model), list[Any](), extra("onnx")
     known = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer if _is_small(t)}
@@ -50,12 +53,14 @@ def _one_round(model: Any) -> bool:
     return bool(found)
 
 
-def _is_small(tensor: Any) -> bool:
+def _is_small(tensor: onnx.TensorProto) -> bool:
     is_here = tensor.data_location != extra("onnx").TensorProto.EXTERNAL
     return is_here and int(np.prod(tensor.dims)) <= _LARGE
 
 
-def _results(node: Any, graph: Graph, known: dict[str, Any], model: Any) -> list[Any] | None:
+def _results(
+    node: onnx.NodeProto, graph: Graph, known: dict[str, np.ndarray], model: onnx.ModelProto
+) -> list[np.ndarray] | None:
     """A node's results; None for one that is not computed here."""
     if not is_of_onnx(node) or node.op_type in NO_CONSTANTS:
         return None
@@ -69,14 +74,16 @@ def _results(node: Any, graph: Graph, known: dict[str, Any], model: Any) -> list
     return by_reference(node, {n: known[n] for n in node.input if n}, model)
 
 
-def _of_shape(node: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> np.ndarray:
     if node.op_type == "Size":
         return np.asarray(np.prod(shape, dtype=np.int64))
     given = attributes(node)
     return np.asarray(shape, np.int64)[given.get("start", 0) : given.get("end", len(shape))]
 
 
-def by_reference(node: Any, given: dict[str, Any], model: Any) -> list[Any] | None:
+def by_reference(
+    node: onnx.NodeProto, given: dict[str, np.ndarray], model: onnx.ModelProto
+) -> list[np.ndarray] | None:
     """The results of one node for these inputs by name; None where onnx cannot say, or that are
     large.
     """
@@ -97,5 +104,5 @@ def by_reference(node: Any, given: dict[str, Any], model: Any) -> list[Any] | No
     return [np.asarray(each) for each in found] if arrays and not is_large else None
 
 
-def _any(name: str) -> Any:
+def _any(name: str) -> onnx.ValueInfoProto:
     return extra("onnx").helper.make_empty_tensor_value_info(name)

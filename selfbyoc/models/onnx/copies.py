@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .graph import Graph, attributes, remade
 
+if TYPE_CHECKING:
+    import onnx
 
-def _with_nothing(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _with_nothing(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A Concat of what has no element along its axis."""
     axis = attributes(node).get("axis", 1)
     shapes = [graph.shape(name) for name in node.input]

@@ -5,7 +5,7 @@ diagonals, lengths, the axis itself. Rows at computed places stand for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from .checks import IS_RELAY
 from .graph import Graph, attributes
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
 
-def _padded(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _padded(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """By pads that are data, or a value that is."""
     if len(node.input) < 2 or all(not n or _is_known(n, graph) for n in node.input[1:]):
         return None
@@ -33,7 +36,7 @@ def _padded(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(x)
 
 
-def _of_all_axes(steps: Steps, node: Any, rank: int) -> str:
+def _of_all_axes(steps: Steps, node: onnx.NodeProto, rank: int) -> str:
     """The pads before each axis, then those after each, of 0 where an axis has none; as a row."""
     pads = steps.cast(node.input[1], np.int64)
     if len(node.input) < 4 or not node.input[3]:
@@ -77,7 +80,7 @@ def _scalar(steps: Steps, x: str) -> str:
     return steps("Reshape", x, [])
 
 
-def _triangle(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _triangle(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A Trilu from a diagonal that is data."""
     dtype = graph.dtype(node.input[0])
     if len(node.input) < 2 or not node.input[1] or _is_known(node.input[1], graph):
@@ -99,7 +102,7 @@ def _counted(steps: Steps, x: str, axis: int) -> str:
     return steps("Range", np.int64(0), size, np.int64(1))
 
 
-def _reversed(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _reversed(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A ReverseSequence, its first elements in the other order: rows of batch and time."""
     rank, given, x = graph.rank(node.input[0]), attributes(node), node.input[0]
     if IS_RELAY or rank is None:
@@ -119,7 +122,7 @@ def _reversed(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Transpose", found, perm=order) if is_swapped else found)
 
 
-def _along_data(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _along_data(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A sum of what came before along an axis that is data: along each, of which one counts."""
     rank, name = graph.rank(node.input[0]), node.input[1]
     if rank is None or _is_known(name, graph):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from .checks import IS_RELAY, infinities
 from .graph import Graph, attributes, remade
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
 
-def _one_infinity(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _one_infinity(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """IsInf of one sign: both frontends look for both."""
     signs, dtype = infinities(node), graph.dtype(node.input[0])
     if sum(signs) != 1 or dtype is None:
@@ -23,7 +26,7 @@ def _one_infinity(node: Any, graph: Graph) -> Sequence[Any] | None:
     return [remade(node, "Equal", [node.input[0], infinity], {})]
 
 
-def _lowest(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _lowest(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """TVM's maximum of nothing but -inf is the lowest number, so -inf is what is no larger."""
     for n, value in enumerate(map(graph.constant, node.input)):
         if value is None or not is_float(value.dtype) or not (value == -np.inf).all():
@@ -35,7 +38,7 @@ def _lowest(node: Any, graph: Graph) -> Sequence[Any] | None:
     return None
 
 
-def _gelu_by_tanh(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _gelu_by_tanh(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """0.17's frontend takes it for the exact one: the formula of ONNX instead."""
     if not IS_RELAY or attributes(node).get("approximate", b"none") == b"none":
         return None
@@ -49,7 +52,7 @@ def _gelu_by_tanh(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Add", halved, steps("Mul", halved, tanh)))
 
 
-def _crossed(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _crossed(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A Clip whose lower limit is the higher one: 0.17 gives the lower, ONNX the upper limit."""
     given, (x, *inputs) = attributes(node), node.input
     low, high = (
@@ -63,14 +66,14 @@ def _crossed(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Min", raised, np.asarray(high, dtype)))
 
 
-def _plain(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _plain(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """0.17's frontend knows nothing of how floats of 8 bits are rounded, and raises."""
     given = attributes(node)
     kept = {key: value for key, value in given.items() if key not in ("saturate", "round_mode")}
     return [remade(node, attributes=kept)] if IS_RELAY and kept != given else None
 
 
-def _sampled(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _sampled(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """Before opset 20 two modes of GridSample had other names, which 0.17's frontend knows."""
     given, names = attributes(node), {b"linear": "bilinear", b"cubic": "bicubic"}
     mode = names.get(given.get("mode", b"linear"))

@@ -8,11 +8,14 @@ import inspect
 from collections.abc import Set
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...common.optional import extra
 from .graph import is_of_onnx, nodes, opset_of
 from .inference import inferred
+
+if TYPE_CHECKING:
+    import onnx
 
 # Of this name the frontends have another op than ONNX's: Microsoft's.
 _OTHERS = frozenset({"Attention"})
@@ -20,7 +23,7 @@ _PREVIEW = "ai.onnx.preview"  # ops that onnx may yet change
 _DEPTH = 4  # of ops that are defined by ops that are defined by others
 
 
-def expanded(model: Any, known: Set[str]) -> Any:
+def expanded(model: onnx.ModelProto, known: Set[str]) -> onnx.ModelProto:
     """The model without ops that are not `known`, where ONNX defines them by others; itself where
     there are none.
 
@@ -35,7 +38,7 @@ def expanded(model: Any, known: Set[str]) -> Any:
     return model
 
 
-def _once(model: Any, known: Set[str]) -> Any | None:
+def _once(model: onnx.ModelProto, known: Set[str]) -> Any | None:
     """With what takes these ops' place, which may be ops of that kind; None where nothing does."""
     read = {name for node in nodes(model.graph) for name in node.input}
     read |= {value.name for value in model.graph.output}
@@ -62,13 +65,13 @@ def _once(model: Any, known: Set[str]) -> Any | None:
     return None
 
 
-def _nothing() -> Any:
+def _nothing() -> onnx.ValueInfoProto:
     """An input that is left out: the inliner asks for its type, too."""
     onnx = extra("onnx")
     return onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None)
 
 
-def _typed(model: Any, inputs: Set[str]) -> Any:
+def _typed(model: onnx.ModelProto, inputs: Set[str]) -> onnx.ModelProto:
     """The model with its constants as inputs that have a value: the inliner wants their types."""
     done, make = type(model)(), extra("onnx").helper.make_tensor_value_info
     done.CopyFrom(model)
@@ -83,7 +86,7 @@ def _typed(model: Any, inputs: Set[str]) -> Any:
     return done
 
 
-def _with_defaults(node: Any, schema: Any) -> None:
+def _with_defaults(node: onnx.NodeProto, schema: Any) -> None:
     """The inliner leaves attributes away that a function reads and a node does not give."""
     given = {attribute.name for attribute in node.attribute}
     for name, attribute in schema.attributes.items():
@@ -91,25 +94,27 @@ def _with_defaults(node: Any, schema: Any) -> None:
             node.attribute.append(attribute.default_value)
 
 
-def _is_asked_for(node: Any, known: Set[str], read: Set[str], constants: Set[str]) -> bool:
+def _is_asked_for(
+    node: onnx.NodeProto, known: Set[str], read: Set[str], constants: Set[str]
+) -> bool:
     if not is_of_onnx(node):
         return bool(node.domain == _PREVIEW)
     return node.op_type not in known - _OTHERS or _needs_more(node, read, constants)
 
 
-def _needs_more(node: Any, read: Set[str], constants: Set[str]) -> bool:
+def _needs_more(node: onnx.NodeProto, read: Set[str], constants: Set[str]) -> bool:
     """Whether the frontends have an op, and not all of it."""
     if node.op_type == "AffineGrid":
         return node.input[1] not in constants
     return node.op_type == "LayerNormalization" and any(name in read for name in node.output[1:])
 
 
-def _is_function(node: Any, model: Any) -> bool:
+def _is_function(node: onnx.NodeProto, model: onnx.ModelProto) -> bool:
     schema = _schema(node, model)
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def _schema(node: Any, model: Any) -> Any | None:
+def _schema(node: onnx.NodeProto, model: onnx.ModelProto) -> Any | None:
     """What onnx says of an op; None of one that it does not know."""
     defs, versions = extra("onnx").defs, {e.domain: e.version for e in model.opset_import}
     version = opset_of(model) if is_of_onnx(node) else versions.get(node.domain, 1)

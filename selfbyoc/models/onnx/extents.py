@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .graph import Graph, attributes, nodes, where
+
+if TYPE_CHECKING:
+    import onnx
 
 # Ops that move a window over an image, and which of their inputs says its size, where no attribute
 # does.
@@ -20,7 +23,7 @@ _WINDOWS = {
 _IMAGE = 2  # the axis from which on it is one
 
 
-def below_zero(model: Any, *, inside: bool = False) -> str:
+def below_zero(model: onnx.ModelProto, *, inside: bool = False) -> str:
     """The first node, of an inferred model, that leaves less than nothing of an axis; '' if none.
 
     inside   look into branches and loops too
@@ -36,7 +39,7 @@ def below_zero(model: Any, *, inside: bool = False) -> str:
     return ""
 
 
-def _graphs(graph: Any) -> Iterator[Any]:
+def _graphs(graph: onnx.GraphProto) -> Iterator[Any]:
     yield graph
     for node in nodes(graph):
         for attribute in node.attribute:
@@ -45,7 +48,7 @@ def _graphs(graph: Any) -> Iterator[Any]:
             yield from attribute.graphs
 
 
-def _small(graph: Any) -> set[str]:
+def _small(graph: onnx.GraphProto) -> set[str]:
     """Values with an axis of 0, or less: of 0 is also what onnx rounds to it."""
     return {
         value.name
@@ -55,7 +58,7 @@ def _small(graph: Any) -> set[str]:
     }
 
 
-def _of_node(node: Any, graph: Graph) -> str:
+def _of_node(node: onnx.NodeProto, graph: Graph) -> str:
     name = where(node.op_type, node.name or node.output[0])
     for axis, window in _windows(node, graph):
         if window.places < 0:
@@ -69,7 +72,7 @@ def _of_node(node: Any, graph: Graph) -> str:
     return ""
 
 
-def _of_pad(node: Any, graph: Graph, axis: int) -> str:
+def _of_pad(node: onnx.NodeProto, graph: Graph, axis: int) -> str:
     """Where its pads, its image and its axes are known."""
     dims, pads = graph.dims(node.input[0]), attributes(node).get("pads")
     if pads is None and len(node.input) > 1 and not any(node.input[3:4]):
@@ -105,7 +108,7 @@ class _Window:
         return f"{found}; expected {self.span - self.padding} or more"
 
 
-def _windows(node: Any, graph: Graph) -> Iterator[tuple[int, _Window]]:
+def _windows(node: onnx.NodeProto, graph: Graph) -> Iterator[tuple[int, _Window]]:
     """Along each axis that is known, its number before it."""
     if node.op_type not in _WINDOWS:
         return

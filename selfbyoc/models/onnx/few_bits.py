@@ -5,7 +5,7 @@ DequantizeLinear takes in blocks. As `dequantize_groups`, which neither frontend
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from ...ops.few_bits import BITS
 from .build import Folding
 from .graph import Graph, attributes, nodes
 
+if TYPE_CHECKING:
+    import onnx
+
 # ONNX's numbers of dtypes -> bits, and what makes a level of a stored one.
 _STORED = {2: (8, 0), 3: (8, 128), 21: (4, 0), 22: (4, 8)}
 _MULTIPLIES = ("MatMul", "Gemm", "Transpose")
 
 
-def _matmul(node: Any, graph: Graph) -> Sequence[Any]:
+def _matmul(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     """Raises InputError for weights that are no constants, and for what reorders them."""
     x, packed, scales, zeros, order, bias = [*node.input, *[""] * 6][:6]
     given, steps = attributes(node), Folding(graph, node)
@@ -46,7 +49,7 @@ def _matmul(node: Any, graph: Graph) -> Sequence[Any]:
     return steps.instead(y if is_wide else steps.cast(y, dtype))
 
 
-def _known(node: Any, graph: Graph, name: str) -> np.ndarray:
+def _known(node: onnx.NodeProto, graph: Graph, name: str) -> np.ndarray:
     found = graph.constant(name)
     if found is None:
         raise InputError(f"{node.op_type} {node.name!r}: {name!r} has to be a constant")
@@ -60,7 +63,7 @@ def _levels(packed: np.ndarray, bits: int) -> np.ndarray:
     return found.reshape(*packed.shape[:-1], -1)
 
 
-def is_weight(node: Any, graph: Graph) -> bool:
+def is_weight(node: onnx.NodeProto, graph: Graph) -> bool:
     """Whether a DequantizeLinear is of a constant in blocks that is multiplied and nothing else."""
     rank, number = graph.rank(node.input[0]), graph.dtype_number(node.input[0])
     if not attributes(node).get("block_size", 0) or rank != 2 or number not in _STORED:
@@ -71,7 +74,7 @@ def is_weight(node: Any, graph: Graph) -> bool:
     return is_float and is_known and users <= set(_MULTIPLIES)
 
 
-def _dequantized(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _dequantized(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     if not is_weight(node, graph):
         return None
     given = attributes(node)

@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from ...errors import InputError, one_line
@@ -23,6 +23,9 @@ from .halves import computed_in_order, has_halves
 from .inference import BelowZero, Ended, apart, inferred, may_end
 from .weights import without_weights
 
+if TYPE_CHECKING:
+    import onnx
+
 _FUSIONS = (
     "BatchNormalizationAddFusion", "ClipQuantFusion", "ConvAddFusion", "ConvBNFusion",
     "ConvMulFusion", "DivMulFusion", "FuseReluClip", "GemmSumFusion", "GemmTransposeFusion",
@@ -32,7 +35,7 @@ _FUSIONS = (
 _NEWEST = 10  # IR version; later ones say more of devices, and ONNX Runtime opens them years after
 
 
-def folded(model: Any) -> Any:
+def folded(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without ops whose inputs are small constants; a new one, with the same inputs,
     outputs and weights.
 
@@ -58,7 +61,7 @@ def folded(model: Any) -> Any:
     return _with_weights(_tidied(done, model), weights)
 
 
-def _opened(bare: Any, path: str) -> str:
+def _opened(bare: onnx.ModelProto, path: str) -> str:
     """Have ONNX Runtime write there what it makes of a model; why it does not, or ''."""
     runtime = extra("onnxruntime")
     options = runtime.SessionOptions()
@@ -77,14 +80,14 @@ def _opened(bare: Any, path: str) -> str:
     return ""
 
 
-def _loaded(path: str) -> Any:
+def _loaded(path: str) -> onnx.ModelProto:
     try:
         return extra("onnx").load(path)
     except Exception as err:  # protobuf's own, among others
         raise InputError(f"ONNX Runtime wrote no model: {one_line(err)}") from err
 
 
-def contradiction(model: Any) -> str:
+def contradiction(model: onnx.ModelProto) -> str:
     """What a model says that cannot be, such as an output of another type than its node's: what
     onnx infers, its weights aside. '' where nothing is known to be wrong.
     """
@@ -98,7 +101,7 @@ def contradiction(model: Any) -> str:
     return ""
 
 
-def _with_weights(done: Any, weights: dict[str, Any]) -> Any:
+def _with_weights(done: onnx.ModelProto, weights: dict[str, onnx.TensorProto]) -> onnx.ModelProto:
     graph = done.graph
     kept = [value for value in graph.input if value.name not in weights]
     copies = [type(value).FromString(value.SerializeToString()) for value in kept]
@@ -117,7 +120,7 @@ def _line(err: Exception) -> str:
     return text.rpartition(" : FAIL : ")[2]
 
 
-def _tidied(done: Any, model: Any) -> Any:
+def _tidied(done: onnx.ModelProto, model: onnx.ModelProto) -> onnx.ModelProto:
     """Without the domains that ONNX Runtime adds; with the shapes that follow."""
     used = {node.domain for node in nodes(done.graph)} | {e.domain for e in model.opset_import}
     kept = [(entry.domain, entry.version) for entry in done.opset_import if entry.domain in used]

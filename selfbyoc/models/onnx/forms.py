@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, MissingExtra
 from . import (
@@ -36,6 +36,9 @@ from .computing import computed
 from .folding import folded
 from .graph import Graph, is_of_onnx, nodes, op_name, where
 
+if TYPE_CHECKING:
+    import onnx
+
 # What stands for a node, in its place; None: it is read right as it is, or nothing is known that
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
@@ -55,7 +58,7 @@ _LATER = frozenset() if IS_RELAY else frozenset(("Loop",))
 _ROUNDS = 8  # a form may be of ops that have forms
 
 
-def readable(model: Any, name: str) -> Any:
+def readable(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     """The model in forms that TVM's frontend reads as ONNX means them; a new one if need be.
 
     Raises InputError for a node that it would read as something else, by name, op and reason: also
@@ -78,7 +81,9 @@ def readable(model: Any, name: str) -> Any:
     return model
 
 
-def _rewritten(model: Any, forms: Mapping[str, Form], treated: set[tuple[str, str]]) -> Any | None:
+def _rewritten(
+    model: onnx.ModelProto, forms: Mapping[str, Form], treated: set[tuple[str, str]]
+) -> onnx.ModelProto | None:
     """The model with these forms of its nodes, but of those treated already; None: none has any."""
     if not any(op_name(node) in forms for node in model.graph.node):
         return None
@@ -101,7 +106,7 @@ def _rewritten(model: Any, forms: Mapping[str, Form], treated: set[tuple[str, st
     return changed
 
 
-def _drop_unread(model: Any) -> None:
+def _drop_unread(model: onnx.ModelProto) -> None:
     """Weights that others were made of: TVM's frontend reads all, of 4 bits wrongly."""
     read = Graph(model).read
     weights = model.graph.initializer
@@ -109,7 +114,7 @@ def _drop_unread(model: Any) -> None:
         del weights[n]
 
 
-def _computed(model: Any) -> Any:
+def _computed(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without what depends on constants alone, and with the shapes that follow."""
     with suppress(InputError, MissingExtra):  # ONNX Runtime does not open it, or is not there
         return folded(model)

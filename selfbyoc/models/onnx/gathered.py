@@ -7,12 +7,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .graph import Graph, attributes
 from .steps import Steps
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def windows_of(
@@ -34,7 +37,7 @@ def windows_of(
     return found, [len(each) for each in found]
 
 
-def places_of_maxima(node: Any, graph: Graph) -> Sequence[Any] | None:
+def places_of_maxima(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """A MaxPool whose second result is used."""
     used = len(node.output) > 1 and node.output[1] in graph.read
     shape, dtype, given = graph.shape(node.input[0]), graph.dtype(node.input[0]), attributes(node)
@@ -63,7 +66,7 @@ def places_of_maxima(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(values, steps("Reshape", steps("Add", place, base), whole))
 
 
-def _deformed(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _deformed(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """A DeformConv of images: pixels between pixels, in rows, times the weights."""
     shape, weights, offsets = (graph.shape(name) for name in node.input[:3])
     dtype, given = graph.dtype(node.input[0]), attributes(node)
@@ -121,7 +124,7 @@ def _between(
     return total
 
 
-def _written(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _written(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """A TensorScatter: of each place in the cache, what is written there, or what was."""
     shape, update, given = graph.shape(node.input[0]), graph.shape(node.input[1]), attributes(node)
     if shape is None or update is None:
@@ -142,7 +145,7 @@ def _written(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Where", steps("Equal", kept, away), new, node.input[0]))
 
 
-def _counted_grams(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _counted_grams(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """A TfIdfVectorizer of numbers: each n-gram compared with all that a text has."""
     shape, given = graph.shape(node.input[0]), attributes(node)
     pool, dtype = given.get("pool_int64s"), graph.dtype(node.input[0])

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...common.optional import extra
 
+if TYPE_CHECKING:
+    import onnx
+
 
 class Graph:
     """A model's constants and shapes by name, and which values are read."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.graph, self.arrays = model.graph, extra("onnx").numpy_helper.to_array
         self.opset = opset_of(model)
 
@@ -25,7 +28,7 @@ class Graph:
         return own | set(self._types) | {t.name for t in self.graph.initializer}
 
     @cached_property
-    def _constants(self) -> dict[str, Any]:
+    def _constants(self) -> dict[str, onnx.TensorProto]:
         found = {t.name: t for t in self.graph.initializer}
         for node in self.graph.node:
             if node.op_type in ("Cast", "CastLike", "Identity") and node.input[0] in found:
@@ -118,7 +121,7 @@ class Graph:
         return name
 
 
-def opset_of(model: Any) -> int:
+def opset_of(model: onnx.ModelProto) -> int:
     """The version of ONNX's own ops that a model is written in."""
     own = [e.version for e in model.opset_import if e.domain in ("", "ai.onnx")]
     return max(own, default=1)
@@ -128,7 +131,7 @@ def _is_known(dim: Any) -> bool:
     return bool(dim.HasField("dim_value"))
 
 
-def nodes(graph: Any, closed: Collection[str] = ()) -> Iterator[Any]:
+def nodes(graph: onnx.GraphProto, closed: Collection[str] = ()) -> Iterator[Any]:
     """Those of the branches and loops inside, too, but not what is within `closed` ops."""
     for node in graph.node:
         yield node
@@ -137,7 +140,7 @@ def nodes(graph: Any, closed: Collection[str] = ()) -> Iterator[Any]:
                 yield from nodes(inner, closed)
 
 
-def op_name(node: Any) -> str:
+def op_name(node: onnx.NodeProto) -> str:
     """What op a node is of, with its domain where that is not ONNX's own."""
     return str(node.op_type) if is_of_onnx(node) else f"{node.domain}.{node.op_type}"
 
@@ -147,22 +150,22 @@ def where(op: str, name: str) -> str:
     return f"{op} {name!r}" if name else op
 
 
-def is_of_onnx(node: Any) -> bool:
+def is_of_onnx(node: onnx.NodeProto) -> bool:
     """Whether a node is of ONNX's own ops, not of another domain that has one of its name."""
     return node.domain in ("", "ai.onnx")
 
 
-def attributes(node: Any) -> dict[str, Any]:
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
     """A node's attributes by name."""
     return {a.name: extra("onnx").helper.get_attribute_value(a) for a in node.attribute}
 
 
 def remade(
-    node: Any,
+    node: onnx.NodeProto,
     op: str | None = None,
     inputs: Sequence[str] | None = None,
-    attributes: Mapping[str, Any] | None = None,
-) -> Any:
+    attributes: Mapping[str, onnx.TensorProto] | None = None,
+) -> onnx.NodeProto:
     """A node like this one, but for what is given."""
     helper = extra("onnx").helper
     made = type(node)()

@@ -5,14 +5,17 @@ to float32 around the others, weights too, and no longer rounds where the one th
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from .computing import computed
 from .graph import nodes
 
+if TYPE_CHECKING:
+    import onnx
 
-def has_halves(model: Any) -> bool:
+
+def has_halves(model: onnx.ModelProto) -> bool:
     """Whether a value is of float16."""
     half, graph = extra("onnx").TensorProto.FLOAT16, model.graph
     values = (*graph.input, *graph.output, *graph.value_info)
@@ -22,7 +25,7 @@ def has_halves(model: Any) -> bool:
     return typed or cast or any(tensor.data_type == half for tensor in graph.initializer)
 
 
-def computed_in_order(model: Any) -> Any:
+def computed_in_order(model: onnx.ModelProto) -> onnx.ModelProto:
     """What ONNX Runtime would write, in the model's own dtypes: nodes after those that they read,
     as some converters do not leave them, without what follows from constants.
     """
@@ -33,13 +36,13 @@ def computed_in_order(model: Any) -> Any:
     return computed(model)
 
 
-def _read(node: Any) -> set[str]:
+def _read(node: onnx.NodeProto) -> set[str]:
     """What a node reads, in branches and loops inside of it, too."""
     inner = (i for a in node.attribute for g in (a.g, *a.graphs) for n in nodes(g) for i in n.input)
     return {*node.input, *inner}
 
 
-def _sorted(model: Any, before: list[set[int]]) -> Any:
+def _sorted(model: onnx.ModelProto, before: list[set[int]]) -> onnx.ModelProto:
     try:
         order = list(TopologicalSorter(dict(enumerate(before))).static_order())
     except CycleError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...common.optional import extra
 from ...common.probes import ask_beside
@@ -19,6 +19,9 @@ from ...errors import InputError
 from .extents import below_zero
 from .graph import nodes, where
 from .weights import without_weights
+
+if TYPE_CHECKING:
+    import onnx
 
 # Ops at which a process was seen to end, and those that ONNX defines by functions with a Slice.
 # Of one If inside another ONNX Runtime 1.32 ends (branches.py).
@@ -37,7 +40,7 @@ class Ended(InputError):
     """A process ended where it should have answered."""
 
 
-def inferred(model: Any, *, is_opened: bool = False, **flags: bool) -> Any:
+def inferred(model: onnx.ModelProto, *, is_opened: bool = False, **flags: bool) -> onnx.ModelProto:
     """The model with the shapes that follow, by `onnx.shape_inference.infer_shapes`; a new one.
     Of sizes below 0 that the model itself says, nothing is known: so exporters write open ones.
 
@@ -64,7 +67,7 @@ def about(name: str) -> Iterator[None]:
         raise InputError(f"{name}: {err}") from err
 
 
-def may_end(model: Any) -> bool:
+def may_end(model: onnx.ModelProto) -> bool:
     """Whether inferring shapes may end ONNX Runtime, and onnx too where that opens the model."""
     inside = (node for part in _parts(model) for node in nodes(part))
     return any(node.op_type in _MAY_END for node in inside)
@@ -78,13 +81,13 @@ def apart(call: Callable[[], str]) -> str:
     return answer.printed.strip()
 
 
-def _parts(model: Any) -> Iterator[Any]:
+def _parts(model: onnx.ModelProto) -> Iterator[Any]:
     """What has nodes: the graph, and the model's own functions."""
     yield model.graph
     yield from model.functions
 
 
-def _forget_sizes_below_zero(model: Any) -> None:
+def _forget_sizes_below_zero(model: onnx.ModelProto) -> None:
     for graph in _graphs(model):
         for value in (*graph.input, *graph.value_info, *graph.output):
             for dim in value.type.tensor_type.shape.dim:
@@ -92,7 +95,7 @@ def _forget_sizes_below_zero(model: Any) -> None:
                     dim.Clear()
 
 
-def _graphs(model: Any) -> Iterator[Any]:
+def _graphs(model: onnx.ModelProto) -> Iterator[Any]:
     """The graph, and those of branches and loops, in it and in functions."""
     yield model.graph
     for part in _parts(model):
@@ -103,7 +106,7 @@ def _graphs(model: Any) -> Iterator[Any]:
                 yield from attribute.graphs
 
 
-def _check_that_it_ends_well(bare: Any, flags: dict[str, bool]) -> None:
+def _check_that_it_ends_well(bare: onnx.ModelProto, flags: dict[str, bool]) -> None:
     ending = _ending(bare, flags)
     if not ending:
         return
@@ -118,7 +121,7 @@ def _check_that_it_ends_well(bare: Any, flags: dict[str, bool]) -> None:
     raise BelowZero(below_zero(known, inside=True) or text)
 
 
-def _ending(bare: Any, flags: dict[str, bool]) -> str:
+def _ending(bare: onnx.ModelProto, flags: dict[str, bool]) -> str:
     """How inferring ends a process; '' if it does not, whatever it raises."""
     infer = extra("onnx").shape_inference.infer_shapes
 
@@ -135,7 +138,7 @@ def _ending(bare: Any, flags: dict[str, bool]) -> str:
         return str(err)
 
 
-def _slices_until_it_ends(bare: Any, flags: dict[str, bool]) -> int:
+def _slices_until_it_ends(bare: onnx.ModelProto, flags: dict[str, bool]) -> int:
     """The least number of Slices, in the model's order, with which inferring ends the process;
     0 where it does without any.
     """
@@ -149,13 +152,13 @@ def _slices_until_it_ends(bare: Any, flags: dict[str, bool]) -> int:
     return ends
 
 
-def _slices(model: Any) -> list[Any]:
+def _slices(model: onnx.ModelProto) -> list[onnx.NodeProto]:
     """Those since opset 10, whose places are inputs: earlier ones are right."""
     inside = (node for part in _parts(model) for node in nodes(part))
     return [node for node in inside if node.op_type == "Slice" and len(node.input) > 2]
 
 
-def _with_slices(bare: Any, count: int) -> Any:
+def _with_slices(bare: onnx.ModelProto, count: int) -> onnx.ModelProto:
     """A copy that says of so many of its Slices where they begin: of others nothing follows."""
     copy = type(bare)()
     copy.CopyFrom(bare)

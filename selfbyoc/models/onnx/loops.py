@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from ...common.optional import extra
 from .graph import Graph, attributes
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
+
 MOST = 32  # steps; more are a model that takes long to build
 
 
-def _looped(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _looped(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A Loop that goes on until it has been through so many steps."""
     body, (count, condition, *states) = attributes(node)["body"], node.input
     length = graph.constant(count) if count else None
@@ -33,7 +36,7 @@ def _looped(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(*states, *outputs)
 
 
-def passes_on(body: Any) -> bool:
+def passes_on(body: onnx.GraphProto) -> bool:
     """Whether a Loop's condition is what it was."""
     name, given = body.output[0].name, body.input[1].name
     same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
@@ -42,18 +45,20 @@ def passes_on(body: Any) -> bool:
     return bool(name == given)
 
 
-def is_nested(body: Any) -> bool:
+def is_nested(body: onnx.GraphProto) -> bool:
     """Whether there are branches or loops in it."""
     return any(a.HasField("g") or a.graphs for node in body.node for a in node.attribute)
 
 
-def constants_of(body: Any, graph: Graph) -> dict[str, str]:
+def constants_of(body: onnx.GraphProto, graph: Graph) -> dict[str, str]:
     """The body's constants as those of the graph: old name -> new name."""
     arrays = extra("onnx").numpy_helper.to_array
     return {t.name: graph.add(arrays(t)) for t in body.initializer}
 
 
-def step(steps: Steps, body: Any, inputs: Sequence[str], inner: Mapping[str, str]) -> list[str]:
+def step(
+    steps: Steps, body: onnx.GraphProto, inputs: Sequence[str], inner: Mapping[str, str]
+) -> list[str]:
     """The body's nodes once more, on these values; what it returns."""
     names = {**inner, **{v.name: x for v, x in zip(body.input, inputs, strict=True)}}
     for node in body.node:

@@ -5,15 +5,18 @@ give is in reductions.py.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .graph import Graph, attributes
+
+if TYPE_CHECKING:
+    import onnx
 
 GLOBAL_POOLS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 _IMAGE = 2  # the axis from which on it is one
 
 
-def of_nothing(node: Any, graph: Graph) -> str:
+def of_nothing(node: onnx.NodeProto, graph: Graph) -> str:
     """Which axis leaves such an op nothing, where its result has elements; "" where none does."""
     is_pool = node.op_type in GLOBAL_POOLS
     if not is_pool and node.op_type not in ("ArgMax", "ArgMin"):

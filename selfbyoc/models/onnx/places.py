@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from .checks import IS_RELAY
 from .graph import Graph, attributes, remade
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
 
-def _from_the_end(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _from_the_end(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """0.17's frontend does not count negative places from the end."""
     data, places = graph.shape(node.input[0]), graph.shape(node.input[1])
     if not IS_RELAY or data is None or places is None:
@@ -25,7 +28,7 @@ def _from_the_end(node: Any, graph: Graph) -> Sequence[Any] | None:
     return [*steps.nodes, remade(node, inputs=[node.input[0], found, *node.input[2:]])]
 
 
-def _overlapping(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _overlapping(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """TVM drops boxes that overlap as much as the threshold, ONNX those that overlap more."""
     given = graph.constant(node.input[3]) if len(node.input) > 3 and node.input[3] else None
     if given is None or given.dtype != np.float32:

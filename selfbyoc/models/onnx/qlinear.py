@@ -5,12 +5,15 @@ computed, quantised, as kernels of levels read it (docs/int8.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .graph import Graph, attributes
 from .steps import Steps
+
+if TYPE_CHECKING:
+    import onnx
 
 Nodes = Sequence[Any] | None
 _AXES_SINCE = 13  # the opset from which on scales lie along an axis
@@ -45,7 +48,7 @@ def _is_one(graph: Graph, name: str) -> bool:
     return graph.shape(name) in ((), (1,))
 
 
-def _given(node: Any, count: int) -> list[str]:
+def _given(node: onnx.NodeProto, count: int) -> list[str]:
     return [*node.input, *[""] * count][:count]
 
 
@@ -59,7 +62,7 @@ def _bias(steps: Steps, bias: str, x_scale: str, w_scale: str) -> str:
     return steps.constant(levels.astype(np.float32) * (left * right).astype(np.float32))
 
 
-def _conv(node: Any, graph: Graph) -> Nodes:
+def _conv(node: onnx.NodeProto, graph: Graph) -> Nodes:
     x, xs, xz, w, ws, wz, ys, yz, bias = _given(node, 9)
     if graph.opset < _AXES_SINCE and not _is_one(graph, ws):
         return None
@@ -71,7 +74,7 @@ def _conv(node: Any, graph: Graph) -> Nodes:
     return steps.instead(_levels(steps, y, ys, yz, x))
 
 
-def _matmul(node: Any, graph: Graph) -> Nodes:
+def _matmul(node: onnx.NodeProto, graph: Graph) -> Nodes:
     a, a_scale, az, b, bs, bz, ys, yz = _given(node, 8)
     rank = graph.rank(b)
     several = not (_is_one(graph, a_scale) and _is_one(graph, bs))
@@ -83,7 +86,7 @@ def _matmul(node: Any, graph: Graph) -> Nodes:
     return steps.instead(_levels(steps, y, ys, yz, a))
 
 
-def _gemm(node: Any, graph: Graph) -> Nodes:
+def _gemm(node: onnx.NodeProto, graph: Graph) -> Nodes:
     a, a_scale, az, b, bs, bz, bias, ys, yz = _given(node, 9)
     given = attributes(node)
     turned = given.get("transB", 0)
@@ -100,7 +103,7 @@ def _gemm(node: Any, graph: Graph) -> Nodes:
 
 
 def _of_two(op: str) -> Callable[[Any, Graph], Nodes]:
-    def form(node: Any, graph: Graph) -> Nodes:
+    def form(node: onnx.NodeProto, graph: Graph) -> Nodes:
         a, a_scale, az, b, bs, bz, ys, yz = _given(node, 8)
         steps = Steps(graph, node)
         y = steps(op, _floats(steps, a, a_scale, az), _floats(steps, b, bs, bz))
@@ -110,7 +113,7 @@ def _of_two(op: str) -> Callable[[Any, Graph], Nodes]:
 
 
 def _of_one(op: str, *kept: str) -> Callable[[Any, Graph], Nodes]:
-    def form(node: Any, graph: Graph) -> Nodes:
+    def form(node: onnx.NodeProto, graph: Graph) -> Nodes:
         x, xs, xz, ys, yz = _given(node, 5)
         given = attributes(node)
         if given.get("channels_last", 0):
@@ -123,7 +126,7 @@ def _of_one(op: str, *kept: str) -> Callable[[Any, Graph], Nodes]:
     return form
 
 
-def _softmax(node: Any, graph: Graph) -> Nodes:
+def _softmax(node: onnx.NodeProto, graph: Graph) -> Nodes:
     """ONNX's of the opset that the node names: before 13 it is over all axes from one on."""
     is_new = attributes(node).get("opset", 13) >= _AXES_SINCE
     if is_new != (graph.opset >= _AXES_SINCE):
@@ -131,7 +134,7 @@ def _softmax(node: Any, graph: Graph) -> Nodes:
     return _of_one("Softmax", "axis")(node, graph)
 
 
-def _concat(node: Any, graph: Graph) -> Nodes:
+def _concat(node: onnx.NodeProto, graph: Graph) -> Nodes:
     ys, yz, *rest = node.input
     steps = Steps(graph, node)
     parts = [_floats(steps, *rest[n : n + 3]) for n in range(0, len(rest), 3)]
@@ -139,7 +142,7 @@ def _concat(node: Any, graph: Graph) -> Nodes:
     return steps.instead(_levels(steps, y, ys, yz, rest[0]))
 
 
-def _to_float(node: Any, graph: Graph) -> Nodes:
+def _to_float(node: onnx.NodeProto, graph: Graph) -> Nodes:
     """MatMulIntegerToFloat: levels by levels, a float result."""
     a, b, a_scale, bs, az, bz, bias = _given(node, 7)
     rank = graph.rank(b)
@@ -152,7 +155,7 @@ def _to_float(node: Any, graph: Graph) -> Nodes:
     return steps.instead(steps("Add", y, bias) if bias else y)
 
 
-def _dynamic(node: Any, graph: Graph) -> Nodes:
+def _dynamic(node: onnx.NodeProto, graph: Graph) -> Nodes:
     """DynamicQuantizeMatMul: floats, quantised by their range, by levels."""
     x, b, bs, bz, bias = _given(node, 5)
     rank = graph.rank(b)

@@ -5,7 +5,7 @@ floats.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from .few_bits import is_weight
 from .graph import Graph, attributes
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
 
-def _conv_integer(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _conv_integer(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     x, weight, *points = node.input
     rank = graph.rank(weight)
     if rank is None:
@@ -39,7 +42,7 @@ def _centred(steps: Steps, x: str, point: str, shape: Any) -> str:
     return steps("Sub", wide, zero)
 
 
-def _matmul_integer(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _matmul_integer(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """With one zero point where those of the columns are alike. On Relay, whose frontend wants both
     sides of one sign: signed bytes as unsigned ones, each and its zero point 128 more.
     """
@@ -64,7 +67,7 @@ def _lifted(steps: Steps, x: str) -> str:
     return steps.cast(steps("Add", steps.cast(x, np.int32), np.int32(128)), np.uint8)
 
 
-def _with_point(node: Any, graph: Graph, dtype: Any) -> Sequence[Any] | None:
+def _with_point(node: onnx.NodeProto, graph: Graph, dtype: Any) -> Sequence[onnx.NodeProto] | None:
     """With a zero point, which 0.17 wants."""
     if not IS_RELAY or len(node.input) > 2 or dtype is None or dtype.kind not in "iu":
         return None
@@ -74,7 +77,7 @@ def _with_point(node: Any, graph: Graph, dtype: Any) -> Sequence[Any] | None:
     return steps.instead(steps(node.op_type, *node.input, zero, **given))
 
 
-def _dequantized(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _dequantized(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Of floats of 8 bits, or in blocks."""
     if is_weight(node, graph):
         return None  # a kernel's
@@ -95,7 +98,7 @@ def _dequantized(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(found if dtype == np.float32 else steps.cast(found, dtype))
 
 
-def _quantized(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _quantized(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """To floats of 8 bits, or in blocks."""
     given = attributes(node)
     byte = None if "output_dtype" in given else np.dtype("uint8")
@@ -122,7 +125,7 @@ def _quantized(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Cast", found, to=number, **_saturates(node)))
 
 
-def _by_range(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _by_range(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A scale of 1 where all is zero, as in ONNX Runtime: by none the next op would divide."""
     steps, x = Steps(graph, node), node.input[0]
     zero, most = np.float32(0), np.float32(255)
@@ -140,12 +143,12 @@ def _by_range(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps.cast(found, np.uint8), scale, steps.cast(point, np.uint8))
 
 
-def _saturates(node: Any) -> dict[str, Any]:
+def _saturates(node: onnx.NodeProto) -> dict[str, Any]:
     given = attributes(node)
     return {"saturate": given["saturate"]} if "saturate" in given else {}
 
 
-def _spread(node: Any, graph: Graph, steps: Steps) -> Any:
+def _spread(node: onnx.NodeProto, graph: Graph, steps: Steps) -> Any:
     """What gives each element its scale, or its zero point; None where shapes are not known."""
     shape, scales, given = graph.shape(node.input[0]), graph.shape(node.input[1]), attributes(node)
     if scales is None or shape is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from .build import Folding
 from .graph import Graph
 from .recurrent import layer_of
 
+if TYPE_CHECKING:
+    import onnx
 
-def _form(node: Any, graph: Graph) -> Sequence[Any]:
+
+def _form(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     """ONNX Runtime's LSTM of weights of 8 bits, of what is left of inputs and states once rounded
     to 8 bits. Raises InputError for weights that are computed.
     """
@@ -42,7 +45,7 @@ def _dequantized(nodes: Folding, levels: np.ndarray, scale: np.ndarray, axis: in
     return nodes.constant(levels.astype("float32") * scale.reshape(along))
 
 
-def _levels(node: Any, graph: Graph, place: int) -> tuple[np.ndarray, np.ndarray]:
+def _levels(node: onnx.NodeProto, graph: Graph, place: int) -> tuple[np.ndarray, np.ndarray]:
     """Of a weight [directions, inputs, 4 * units] of 8 bits the levels, counted from the zero
     point, as [directions, 4 * units, inputs], and the scales, [directions, 4 * units or 1].
     """

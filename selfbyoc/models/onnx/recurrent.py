@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,18 +23,21 @@ from .build import Folding
 from .graph import Graph, attributes
 from .lengths import Lengths
 
+if TYPE_CHECKING:
+    import onnx
+
 _KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
 _USUAL = {"lstm": ["Sigmoid", "Tanh", "Tanh"], "gru": ["Sigmoid", "Tanh"], "rnn": ["Tanh"]}
 _PLAIN = {name.replace("_", ""): name for name in NAMES}  # ONNX's are in no fixed case
 _NEWEST = 1 << 30  # steps: the end of a slice
 
 
-def _form(node: Any, graph: Graph) -> Sequence[Any]:
+def _form(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     """Raises InputError for a layer that is none of ONNX's."""
     return layer_of(node, graph).write(Folding(graph, node))
 
 
-def layer_of(node: Any, graph: Graph) -> Layer:
+def layer_of(node: onnx.NodeProto, graph: Graph) -> Layer:
     """A node's words. Raises InputError for a layer that is none of ONNX's."""
     is_turned = node.op_type not in _KINDS  # weights of 8 bits are [directions, inputs, gates]
     given, kind = attributes(node), _KINDS.get(node.op_type, "lstm")
@@ -61,7 +64,7 @@ def layer_of(node: Any, graph: Graph) -> Layer:
     )  # fmt: skip
 
 
-def _activations(node: Any, kind: str, given: dict[str, Any], directions: int) -> str:
+def _activations(node: onnx.NodeProto, kind: str, given: dict[str, Any], directions: int) -> str:
     """In the vocabulary's words; alphas and betas go to those in turn that have any."""
     names = [n.decode() for n in given.get("activations", [])] or _USUAL[kind] * directions
     left = {0: list(given.get("activation_alpha", [])), 1: list(given.get("activation_beta", []))}
@@ -100,7 +103,7 @@ class Layer:
         """Of a direction's weight."""
         return GATES[self.kind] * self.units
 
-    def write(self, nodes: Folding) -> list[Any]:
+    def write(self, nodes: Folding) -> list[onnx.NodeProto]:
         """The nodes, with the results under the names that the model has for them."""
         x, lengths = self.names[0], self.names[4]
         sizes = (nodes.graph.dims(x) or [None, None])[:2]

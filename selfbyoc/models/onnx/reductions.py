@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from .checks import IS_RELAY
 from .graph import Graph, attributes, remade
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
 
-def _reduction(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _reduction(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     forms = (_known_axes, _of_nothing, _along_data, _of_bools, _of_infinity, _axes_as_attribute)
     for form in forms:
         found = form(node, graph)
@@ -22,7 +25,7 @@ def _reduction(node: Any, graph: Graph) -> Sequence[Any] | None:
     return None
 
 
-def axes_of(node: Any, graph: Graph) -> list[int] | None:
+def axes_of(node: onnx.NodeProto, graph: Graph) -> list[int] | None:
     """The axes that a reduction takes away, counted from 0; None where they are data, or the number
     of axes is not known.
     """
@@ -41,7 +44,7 @@ def axes_of(node: Any, graph: Graph) -> list[int] | None:
     return sorted(int(axis) % rank for axis in axes)
 
 
-def _known_axes(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _known_axes(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Axes that are an input, and yet known: an empty one, or as many as there are."""
     axes = axes_of(node, graph)
     is_given = len(node.input) > 1 and node.input[1]
@@ -58,7 +61,7 @@ def _is_constant(name: str, graph: Graph) -> bool:
     return value is not None and value.size > 0
 
 
-def _of_nothing(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _of_nothing(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """What it gives for no elements; TVM leaves the result as the memory was."""
     shape, axes = graph.shape(node.input[0]), axes_of(node, graph)
     if not axes or shape is None or 0 not in [shape[axis] for axis in axes]:
@@ -70,7 +73,7 @@ def _of_nothing(node: Any, graph: Graph) -> Sequence[Any] | None:
     return [remade(node, "Constant", [], {"value": value})]
 
 
-def _tensor(op: str, dtype: np.dtype[Any], shape: Sequence[int] = (1,)) -> Any:
+def _tensor(op: str, dtype: np.dtype[Any], shape: Sequence[int] = (1,)) -> onnx.TensorProto:
     return extra("onnx").numpy_helper.from_array(np.full(shape, _nothing(op, dtype)))
 
 
@@ -89,7 +92,7 @@ _NOTHING = {
 }  # fmt: skip
 
 
-def _of_bools(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _of_bools(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """The largest or the smallest bool, as a byte."""
     if graph.dtype(node.input[0]) != np.bool_:
         return None
@@ -101,7 +104,7 @@ def _of_bools(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps.cast(found, np.bool_))
 
 
-def _of_infinity(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _of_infinity(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """The logarithm of a sum of powers with 0 for a largest element that is infinite: both
     frontends take it from itself, which is NaN.
     """
@@ -120,7 +123,7 @@ def _of_infinity(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Add", logarithm, peak))
 
 
-def _along_data(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _along_data(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """Along axes that are data: the elements in another order, with these axes last, as rows."""
     rank = graph.rank(node.input[0])
     shape = graph.shape(node.input[1]) if len(node.input) > 1 and node.input[1] else None
@@ -163,7 +166,7 @@ def _places(steps: Steps, x: str, sizes: str, order: str, rank: int) -> str:
     return places
 
 
-def _axes_as_attribute(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _axes_as_attribute(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """0.17's frontend takes the first of the axes that are an input, and leaves the others."""
     if not IS_RELAY or len(node.input) < 2 or not node.input[1]:
         return None

@@ -5,7 +5,7 @@ not (resampling_rows.py). They know images, sizes that are constants, and steps 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +13,13 @@ from .checks import IS_RELAY, why_not
 from .graph import Graph, attributes, remade
 from .resampling_rows import as_rows
 
+if TYPE_CHECKING:
+    import onnx
+
 _MIDDLES = (b"half_pixel", b"pytorch_half_pixel")
 
 
-def _resized(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _resized(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """As the last opset has it, where 0.27's frontend reads that right; else as rows."""
     if IS_RELAY and not why_not(node, graph) and _is_known_to_relay(node, graph):
         return None
@@ -29,12 +32,12 @@ def _resized(node: Any, graph: Graph) -> Sequence[Any] | None:
     return as_rows(node, graph)
 
 
-def _is_known_to_relay(node: Any, graph: Graph) -> bool:
+def _is_known_to_relay(node: onnx.NodeProto, graph: Graph) -> bool:
     mode = attributes(node).get("coordinate_transformation_mode", b"")
     return mode != b"half_pixel_symmetric" and (graph.rank(node.input[0]) or 4) in (3, 4, 5)
 
 
-def _latest(node: Any, graph: Graph) -> Any | None:
+def _latest(node: onnx.NodeProto, graph: Graph) -> onnx.NodeProto | None:
     """A Resize of opset 11 for an older one, or for an Upsample: pixels are counted from their
     corners there. What is empty is not given. None: it is one.
     """
@@ -50,7 +53,7 @@ def _latest(node: Any, graph: Graph) -> Any | None:
     )
 
 
-def _is_read(node: Any, graph: Graph) -> bool:
+def _is_read(node: onnx.NodeProto, graph: Graph) -> bool:
     """Whether TVM's frontend resizes images of this rank so, to sizes that are known."""
     shape, given = graph.shape(node.input[0]), attributes(node)
     names = [name for name in node.input[2:] if name]
@@ -73,7 +76,7 @@ _COPIES = {
 }  # fmt: skip
 
 
-def is_copying(given: Mapping[str, Any], scales: np.ndarray) -> bool:
+def is_copying(given: Mapping[str, bytes], scales: np.ndarray) -> bool:
     """Whether a Resize by these scales, all whole, has each pixel that many times."""
     where = given.get("coordinate_transformation_mode", b"half_pixel")
     how = (where, given.get("nearest_mode", b"round_prefer_floor"))
@@ -82,7 +85,7 @@ def is_copying(given: Mapping[str, Any], scales: np.ndarray) -> bool:
     return is_plain and is_whole and how in _COPIES
 
 
-def _is_copied(node: Any, graph: Graph) -> bool:
+def _is_copied(node: onnx.NodeProto, graph: Graph) -> bool:
     """Whether that is so of an image of open sizes; relax/copied.py reads it."""
     names = [name for name in node.input[2:] if name]
     scales = graph.constant(names[0]) if names == list(node.input[2:3]) else None

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .graph import Graph, attributes
 from .steps import Steps
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class _Axis:
     ends: Sequence[str]
 
 
-def as_rows(node: Any, graph: Graph) -> Sequence[Any] | None:
+def as_rows(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A Resize of opset 11 or later; None where the number of axes or the dtype is not known."""
     rank, dtype = graph.rank(node.input[0]), graph.dtype(node.input[0])
     if rank is None or dtype is None:
@@ -61,7 +64,7 @@ def _narrowed(steps: Steps, x: str, dtype: np.dtype[Any]) -> str:
     return steps.cast(x, dtype)
 
 
-def _axes(node: Any, graph: Graph, steps: Steps, rank: int) -> list[_Axis]:
+def _axes(node: onnx.NodeProto, graph: Graph, steps: Steps, rank: int) -> list[_Axis]:
     """The axes that change, or may."""
     how, dims = attributes(node), graph.dims(node.input[0]) or [None] * rank
     numbers = [axis % rank for axis in how.get("axes", range(rank))]

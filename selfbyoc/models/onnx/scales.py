@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .graph import Graph, attributes
+
+if TYPE_CHECKING:
+    import onnx
 
 # Inputs that are scales, by their places.
 _SCALES = {
@@ -15,7 +18,7 @@ _SCALES = {
 }  # fmt: skip
 
 
-def of_scales(node: Any, graph: Graph) -> str:
+def of_scales(node: onnx.NodeProto, graph: Graph) -> str:
     """What is wrong with the constant scales of an op; "" for nothing, or for none."""
     for place in _SCALES.get(node.op_type, ()):
         name = node.input[place]
@@ -28,7 +31,7 @@ def of_scales(node: Any, graph: Graph) -> str:
     return _axis(node, graph) if node.op_type in ("DequantizeLinear", "QuantizeLinear") else ""
 
 
-def _axis(node: Any, graph: Graph) -> str:
+def _axis(node: onnx.NodeProto, graph: Graph) -> str:
     axis, rank = attributes(node).get("axis", 1), graph.rank(node.input[0])
     scale = graph.shape(node.input[1])
     if rank is None or not scale or scale == (1,) or -rank <= axis < rank:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...common.optional import extra
 from ...errors import InputError
+
+if TYPE_CHECKING:
+    import onnx
 
 # Bytes of an element, and the field that has it where raw_data does not; of other types nobody
 # computes anything.
@@ -24,7 +27,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def check_sound(model: Any, what: str) -> None:
+def check_sound(model: onnx.ModelProto, what: str) -> None:
     """Raise InputError, with the place in the model, where it is not; `what` begins the text."""
     try:
         for place, message in _messages(model):
@@ -36,7 +39,7 @@ def check_sound(model: Any, what: str) -> None:
         raise InputError(f"{what}: {err}") from err
 
 
-def tensors(model: Any) -> Iterator[Any]:
+def tensors(model: onnx.ModelProto) -> Iterator[Any]:
     """All of them: weights, and those in attributes."""
     return (found for _, found in _messages(model) if _is_tensor(found))
 
@@ -45,7 +48,7 @@ def _is_tensor(message: Any) -> bool:
     return bool(message.DESCRIPTOR.name == "TensorProto")
 
 
-def _messages(model: Any) -> Iterator[tuple[str, Any]]:
+def _messages(model: onnx.ModelProto) -> Iterator[tuple[str, Any]]:
     """All that it consists of, outer ones first, and where they are. Of a tensor nothing is asked
     that would copy it.
     """
@@ -73,7 +76,7 @@ def _check_text(text: Any, place: str) -> None:
         raise ValueError(f"{place} is no UTF-8: {text!r:.60}")
 
 
-def _check_tensor(tensor: Any, place: str) -> None:
+def _check_tensor(tensor: onnx.TensorProto, place: str) -> None:
     types = extra("onnx").TensorProto
     _check_text(tensor.name, f"{place}.name")
     if tensor.data_type not in types.DataType.values():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .graph import Graph, attributes
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
 
-def _transform(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _transform(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A DFT along an axis that is known, or that is data, of as many elements as are known."""
     shape, dtype, given = graph.shape(node.input[0]), graph.dtype(node.input[0]), attributes(node)
     length = _known(node, 1, graph)
@@ -30,7 +33,7 @@ def _transform(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(found)
 
 
-def _known(node: Any, place: int, graph: Graph) -> int | None:
+def _known(node: onnx.NodeProto, place: int, graph: Graph) -> int | None:
     if len(node.input) <= place or not node.input[place]:
         return None
     value = graph.constant(node.input[place])
@@ -38,7 +41,12 @@ def _known(node: Any, place: int, graph: Graph) -> int | None:
 
 
 def _along(
-    steps: Steps, node: Any, shape: Sequence[int], axis: int, length: int | None, dtype: Any
+    steps: Steps,
+    node: onnx.NodeProto,
+    shape: Sequence[int],
+    axis: int,
+    length: int | None,
+    dtype: Any,
 ) -> str:
     """x, its axis last but one, times waves of cosines and sines."""
     given = attributes(node)
@@ -71,7 +79,7 @@ def _along(
     return steps("Transpose", joined, perm=[int(n) for n in np.argsort(order)])
 
 
-def _frames(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _frames(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     """An STFT of steps and lengths that are known: frames, and the transform of each."""
     shape, dtype = graph.shape(node.input[0]), graph.dtype(node.input[0])
     step = _known(node, 1, graph)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...common.optional import extra
 from .graph import Graph
+
+if TYPE_CHECKING:
+    import onnx
 
 Value = Any  # the name of a value, or a constant: an array, a NumPy number, integers (of int64)
 _AXES_ARE_INPUTS = {"Unsqueeze": 13, "Squeeze": 13, "ReduceSum": 13}  # since these opsets
@@ -23,7 +26,7 @@ class Steps:
     return steps.instead(steps("Add", half, y))
     """
 
-    def __init__(self, graph: Graph, node: Any) -> None:
+    def __init__(self, graph: Graph, node: onnx.NodeProto) -> None:
         self.graph, self.node, self.nodes = graph, node, list[Any]()
 
     def __call__(self, op: str, *inputs: Value, **attributes: Any) -> str:
@@ -54,7 +57,7 @@ class Steps:
         to = extra("onnx").helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self("Cast", x, to=to)
 
-    def instead(self, *results: str) -> list[Any]:
+    def instead(self, *results: str) -> list[onnx.NodeProto]:
         """The nodes, whose results are those of the node that they stand for."""
         given: dict[str, str] = {}
         for found, name in zip(results, self.node.output, strict=False):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .graph import Graph, attributes
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
+
 _MASK_IS_BOOL = 12  # since this opset, and all of it is true where nothing is dropped
 
 
-def _batch_norm(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _batch_norm(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     x, scale, bias, mean, var = node.input
     given, rank, dtype = attributes(node), graph.rank(x), graph.dtype(x)
     if not given.get("training_mode", 0) or rank is None or dtype is None:
@@ -35,7 +38,7 @@ def _batch_norm(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(*results)
 
 
-def _mask(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _mask(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A Dropout that drops nothing, and says so."""
     used = len(node.output) > 1 and node.output[1] in graph.read
     training = graph.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else False

@@ -5,7 +5,7 @@ TVM's frontends has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ...errors import InputError
 from ...ops.trees import COMPARED, SUMMED
 from .build import Folding
 from .graph import Graph, attributes
+
+if TYPE_CHECKING:
+    import onnx
 
 OP = "ai.onnx.ml.TreeEnsemble"
 # By nodes_modes; what looks for members of a set comes after them.
@@ -24,7 +27,7 @@ _SUMMED = ("mean", "sum", "min", "max")
 assert set(_SUMMED) == set(SUMMED)
 
 
-def _form(node: Any, graph: Graph) -> Sequence[Any]:
+def _form(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     """Raises InputError for what the op does not do."""
     given, nodes = attributes(node), Folding(graph, node)
     array = extra("onnx").numpy_helper.to_array

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...common.optional import extra
+
+if TYPE_CHECKING:
+    import onnx
 
 _WEIGHT = 4096  # elements from which a constant is a weight: no shape, no table of limits or axes
 
 
-def without_weights(model: Any) -> tuple[Any, dict[str, Any]]:
+def without_weights(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     """The model with large constants as inputs, and these constants by name."""
     bare = type(model)()
     given = {value.name for value in model.graph.input}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .checks import IS_RELAY
 from .gathered import places_of_maxima
 from .graph import Graph, attributes, remade
 from .steps import Steps
 
+if TYPE_CHECKING:
+    import onnx
 
-def _output_shape(node: Any, graph: Graph) -> Sequence[Any] | None:
+
+def _output_shape(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """ConvTranspose to a shape: the pads that lead there, by ONNX's formula."""
     given = attributes(node)
     image, weight = graph.shape(node.input[0]), graph.shape(node.input[1])
@@ -33,7 +36,7 @@ def _output_shape(node: Any, graph: Graph) -> Sequence[Any] | None:
     return [remade(node, attributes=given | {"pads": pads, "output_padding": more})]
 
 
-def _pads(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _pads(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A pool's or a convolution's auto_pad as pads: 0.27's frontend has fewer windows of a pool
     under SAME_LOWER, and pads in front of a convolution, which its kernel does.
     """
@@ -60,7 +63,7 @@ def _parted(room: Sequence[int], auto_pad: bytes) -> list[int]:
     return [*first, *(t - f for t, f in zip(room, first, strict=True))]
 
 
-def _power_of_size(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _power_of_size(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """0.17's frontend takes powers of the numbers, where ONNX takes those of their sizes."""
     if not IS_RELAY:
         return None
@@ -69,13 +72,13 @@ def _power_of_size(node: Any, graph: Graph) -> Sequence[Any] | None:
     return [*steps.nodes, remade(node, inputs=[size])]
 
 
-def _power_pool(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _power_pool(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     (padded,) = _pads(node, graph) or [node]
     found = _power_of_size(padded, graph)
     return found or (None if padded is node else [padded])
 
 
-def _max_pool(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _max_pool(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     (padded,) = _pads(node, graph) or [node]
     found = places_of_maxima(padded, graph)
     return found or (None if padded is node else [padded])

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...tvm import tvm
+from ...tvm.types import Executable, IRModule, Target
 from ..sizes import Asked
 
+if TYPE_CHECKING:
+    import onnx
+    import torch
 
-def from_onnx(model: Any, most: Mapping[str, int]) -> Any:
+
+def from_onnx(model: onnx.ModelProto, most: Mapping[str, int]) -> IRModule:
     """An ONNX model as an IRModule, its weights as constants, its nodes' names as spans. `most`:
     the largest sizes of symbols that somebody promises.
     """
@@ -26,19 +31,19 @@ def onnx_ops() -> frozenset[str]:
     return known_ops()
 
 
-def default_build(mod: Any, target: Any) -> Any:
+def default_build(mod: IRModule, target: Target) -> Executable:
     """What a user without this library gets: the default pipeline."""
     return tvm.compile(mod, target)
 
 
-def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
+def sized(mod: IRModule, shapes: Mapping[str, tuple[int, ...]], where: str) -> IRModule:
     """The module with these shapes for its inputs, where its sizes are symbols."""
     from .sizes import sized
 
     return sized(mod, shapes, where)
 
 
-def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
+def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
     """The module with these sizes for its symbols, or these ranges."""
     from .sizes import limited
 
@@ -46,8 +51,11 @@ def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
 
 
 def from_torch(
-    module: Any, inputs: Sequence[Any], bare: bool = False, dims: Sequence[Any] | None = None
-) -> Any:
+    module: Any,
+    inputs: Sequence[torch.Tensor],
+    bare: bool = False,
+    dims: Sequence[Any] | None = None,
+) -> IRModule:
     """A module of PyTorch, exported with these inputs, or a program that is. `bare`: what it
     returns, if that is one tensor, is no tuple of one, which takes 2 us to take apart. `dims`: of
     each input the sizes that stay open, as torch.export takes them.

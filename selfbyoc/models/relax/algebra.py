@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...tvm import Analyzer, dtype_of, tir, tvm, walk
+from ...tvm.types import Expr, PrimExpr
 
 Extent = Any  # int or bool, or an expression of TIR
 
@@ -23,7 +24,7 @@ class Algebra:
     def __init__(
         self,
         bounds: Mapping[str, int],
-        given: Collection[Any] = (),
+        given: Collection[Expr] = (),
         by: dict[str, str] | None = None,
     ) -> None:
         """`given`: the variables that are sizes of inputs. `by` gets the node (that the reader is
@@ -48,7 +49,7 @@ class Algebra:
             return found
         return bool(found) if dtype_of(found) == "bool" else int(found)
 
-    def _know(self, x: Any) -> None:
+    def _know(self, x: PrimExpr) -> None:
         for var in variables(x):
             if var not in self._bound:
                 self._bound.add(var)
@@ -157,19 +158,19 @@ class Algebra:
             self.floors[name] = least
             self.by[name] = self.node
 
-    def _is_of_others(self, var: Any, size: Extent) -> bool:
+    def _is_of_others(self, var: Expr, size: Extent) -> bool:
         """Whether a size follows from inputs' sizes, without this one and what follows from it."""
         inner = variables(size) if isinstance(size, tvm.ir.Node) else []
         free = [v for v in self.given if v not in self.equal and not v.same_as(var)]
         return all(any(v.same_as(f) for f in free) for v in inner)
 
 
-def variables(x: Any) -> list[Any]:
+def variables(x: PrimExpr) -> list[Expr]:
     """The sizes that an expression is of."""
     found = list[Any]()
     walk(x, lambda node: found.append(node) if isinstance(node, tir.Var) else None)
     return found
 
 
-def _expression(x: Extent) -> Any:
+def _expression(x: Extent) -> PrimExpr:
     return tir.IntImm("int64", int(x)) if isinstance(x, int) else x

@@ -12,12 +12,13 @@ from tvm import relax
 
 from ...simplify.relax.exprs import STEP
 from ...tvm import tir, walk
+from ...tvm.types import Binding, Expr, Type
 from .loop_calls import Functions
 
 _PLACES = ("relax.argmax", "relax.argmin", "relax.topk")  # of none, and of more than there are
 
 
-def is_of_known_sizes(block: Any, result: Any) -> bool:
+def is_of_known_sizes(block: Any, result: Expr) -> bool:
     """Whether no size decides what a block computes: nothing there can be of the wrong one."""
     read = relax.analysis.free_vars(relax.SeqExpr([block], result))
     types = [x.ty for x in (*read, *(b.var for b in block.bindings), result)]
@@ -25,13 +26,13 @@ def is_of_known_sizes(block: Any, result: Any) -> bool:
     return not asking and not any(map(_sizes, types))
 
 
-def _asks(binding: Any) -> bool:
+def _asks(binding: Binding) -> bool:
     """Whether a binding may find sizes that do not fit, even where they are known."""
     op = getattr(getattr(binding.value, "op", None), "name", "")
     return isinstance(binding, relax.MatchCast) or op in _PLACES
 
 
-def branch_of(functions: Functions, block: Any, result: Any, inputs: Sequence[Any]) -> Any:
+def branch_of(functions: Functions, block: Any, result: Expr, inputs: Sequence[Expr]) -> Expr:
     """A call of a function that computes a block, with what that reads. Of `inputs` it gets those
     that say a size which nothing else says.
     """
@@ -44,19 +45,19 @@ def branch_of(functions: Functions, block: Any, result: Any, inputs: Sequence[An
     return relax.Call(functions.add("branch", func), read)
 
 
-def _sizes(ty: Any) -> list[Any]:
+def _sizes(ty: Type) -> list[Expr]:
     """The sizes in a type that are no numbers."""
     found: list[Any] = []
     walk(ty, lambda node: found.append(node) if isinstance(node, tir.Var) else None)
     return found
 
 
-def _says(x: Any, var: Any) -> bool:
+def _says(x: Expr, var: Any) -> bool:
     shape = getattr(x.ty, "shape", None)
     return isinstance(shape, relax.ShapeExpr) and any(var.same_as(e) for e in shape.values)
 
 
-def _returned(ty: Any, read: Sequence[Any]) -> Any:
+def _returned(ty: Type, read: Sequence[Expr]) -> Type:
     """A type without the sizes that no parameter says."""
     if isinstance(ty, relax.TupleType):
         return relax.TupleType([_returned(field, read) for field in ty.fields])
@@ -66,5 +67,5 @@ def _returned(ty: Any, read: Sequence[Any]) -> Any:
     return relax.TensorType(dtype=str(ty.dtype), ndim=ty.ndim)
 
 
-def _is_in(x: Any, among: Sequence[Any]) -> bool:
+def _is_in(x: Expr, among: Sequence[Expr]) -> bool:
     return any(x.same_as(other) for other in among)

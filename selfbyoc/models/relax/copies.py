@@ -7,13 +7,18 @@ from typing import Any
 
 from tvm import relax
 
+from ...tvm.types import BlockBuilder, Expr
 from .algebra import Algebra, Extent
 
 Parts = tuple[Extent, ...]  # of an axis
 
 
 def tiled(
-    builder: Any, algebra: Algebra, x: Any, extents: Sequence[Extent], times: Sequence[Extent]
+    builder: BlockBuilder,
+    algebra: Algebra,
+    x: Expr,
+    extents: Sequence[Extent],
+    times: Sequence[Extent],
 ) -> Any:
     """The whole array so many times along each axis: `a b a b`. Axes of 1 are put in front where
     there are more numbers.
@@ -26,8 +31,12 @@ def tiled(
 
 
 def spread(
-    builder: Any, algebra: Algebra, x: Any, extents: Sequence[Extent], times: Sequence[Extent]
-) -> Any:
+    builder: BlockBuilder,
+    algebra: Algebra,
+    x: Expr,
+    extents: Sequence[Extent],
+    times: Sequence[Extent],
+) -> Expr:
     """Each element so many times along each axis: `a a b b`."""
     axes = [
         ((e,), (e,)) if _is_one(n) else ((e, 1), (e, n))
@@ -41,8 +50,8 @@ def _is_one(times: Extent) -> bool:
 
 
 def _written_out(
-    builder: Any, algebra: Algebra, x: Any, axes: Sequence[tuple[Parts, Parts]]
-) -> Any:
+    builder: BlockBuilder, algebra: Algebra, x: Expr, axes: Sequence[tuple[Parts, Parts]]
+) -> Expr:
     """Split axes, of which one part is broadcast, and joined again."""
     old = [e for before, _ in axes for e in before]
     new = [e for _, after in axes for e in after]

@@ -11,6 +11,7 @@ import numpy as np
 from tvm import relax
 
 from ...tvm import tir, tvm
+from ...tvm.types import BlockBuilder, Expr, Function, Type
 from .algebra import Extent
 
 _NUMBER, _BOOL = relax.TensorType([], "int64"), relax.TensorType([], "bool")
@@ -23,14 +24,14 @@ class Functions:
         self.of: dict[Any, Any] = {}
         self.count = 0
 
-    def declared(self, hint: str, ty: Any) -> Any:
+    def declared(self, hint: str, ty: Type) -> Expr:
         """The variable of a function of this type that is yet to come."""
         var = tvm.ir.GlobalVar(f"{hint}_{self.count}")
         self.count += 1
         relax.expr._update_type(var, ty)
         return var
 
-    def add(self, hint: str, func: Any) -> Any:
+    def add(self, hint: str, func: Function) -> Expr:
         """The variable of a function."""
         var = self.declared(hint, func.ty)
         self.of[var] = func
@@ -43,17 +44,17 @@ class Signature:
     states and what it reads besides; it returns a condition, the states, and a row of each output.
     """
 
-    var: Any
-    step: Any
+    var: Expr
+    step: Function
     states: int
 
     @cached_property
-    def results(self) -> list[Any]:
+    def results(self) -> list[Type]:
         """The types of the states and rows that a step returns."""
         return list(self.step.ret_ty.fields)[1:]
 
     @cached_property
-    def returned(self) -> Any:
+    def returned(self) -> Type:
         """What a loop returns: how many steps were taken, whether it goes on, the states, and the
         rows one after another. Sizes that only a call knows are left away.
         """
@@ -73,21 +74,21 @@ class Signature:
         return [*mine, *fresh.params[2:]], list(fresh.ret_ty.fields)[1:]
 
 
-def _if_known(ty: Any) -> Any:
+def _if_known(ty: Type) -> Type:
     sizes = extents(ty)
     if all(isinstance(e, int) for e in sizes):
         return ty
     return relax.TensorType(dtype=str(ty.dtype), ndim=ty.ndim)
 
 
-def extents(ty: Any) -> list[Extent | None]:
+def extents(ty: Type) -> list[Extent | None]:
     """The sizes of a tensor's axes; None for each that its type does not say."""
     if not isinstance(ty.shape, relax.ShapeExpr):
         return [None] * ty.ndim
     return [int(e) if isinstance(e, tir.IntImm) else e for e in ty.shape.values]
 
 
-def repeated(functions: Functions, signature: Signature) -> Any:
+def repeated(functions: Functions, signature: Signature) -> Expr:
     """The variable of a function that takes up to 2^level steps, one or more: it is called where
     the first one has to be taken.
     """
@@ -105,20 +106,20 @@ def repeated(functions: Functions, signature: Signature) -> Any:
     return loop
 
 
-def _typed(builder: Any, signature: Signature) -> Any:
+def _typed(builder: BlockBuilder, signature: Signature) -> Function:
     """The function of a builder, as it is called."""
     (func,) = builder.get().functions.values()
     return relax.Function(func.params, func.body, signature.returned, True)
 
 
-def _block(builder: Any, emit: Callable[[], Any]) -> Any:
+def _block(builder: BlockBuilder, emit: Callable[[], Any]) -> Expr:
     """What is emitted there as the branch of an If."""
     builder._begin_binding_block()
     result = emit()
     return relax.SeqExpr([builder._end_block()], result)
 
 
-def _one(builder: Any, signature: Signature, params: Sequence[Any]) -> Any:
+def _one(builder: BlockBuilder, signature: Signature, params: Sequence[Expr]) -> Expr:
     """One step, and whether another one follows."""
     emit, (_, number, most, _, *rest) = builder.emit, params
     one, on = (p.ty for p in signature.step.params[:2])
@@ -138,14 +139,14 @@ def _one(builder: Any, signature: Signature, params: Sequence[Any]) -> Any:
     return emit(relax.Tuple([following, goes_on, *states, *rows]))
 
 
-def _as(builder: Any, x: Any, ndim: int) -> Any:
+def _as(builder: BlockBuilder, x: Expr, ndim: int) -> Expr:
     """One element, of so many axes."""
     if x.ty.ndim == ndim:
         return x
     return builder.emit(relax.op.reshape(x, relax.ShapeExpr([1] * ndim)))
 
 
-def _two(builder: Any, signature: Signature, params: Sequence[Any], loop: Any) -> Any:
+def _two(builder: BlockBuilder, signature: Signature, params: Sequence[Expr], loop: Expr) -> Expr:
     """The first half of the steps, and the second, unless it ends before."""
     emit, (level, number, most, goes_on, *rest) = builder.emit, params
     below = emit(relax.op.subtract(level, relax.const(1, "int64")))
@@ -156,7 +157,7 @@ def _two(builder: Any, signature: Signature, params: Sequence[Any], loop: Any) -
     items = [emit(relax.TupleGetItem(first, n)) for n in range(count)]
     states = slice(2, 2 + signature.states)
 
-    def more() -> Any:
+    def more() -> Expr:
         given = [below, items[0], most, items[1], *items[states], *read]
         second = _invoked(builder, again, given, signature)
         others = [emit(relax.TupleGetItem(second, n)) for n in range(count)]
@@ -165,25 +166,27 @@ def _two(builder: Any, signature: Signature, params: Sequence[Any], loop: Any) -
         rows = [_joined(builder, *pair, ty) for pair, ty in zip(pairs, types, strict=True)]
         return emit(relax.Tuple([*others[: states.stop], *rows]))
 
-    def ended() -> Any:
+    def ended() -> Expr:
         return emit(relax.Tuple(items))
 
     return emit(relax.If(items[1], _block(builder, more), _block(builder, ended)))
 
 
-def _invoked(builder: Any, loop: Any, given: Sequence[Any], signature: Signature) -> Any:
+def _invoked(
+    builder: BlockBuilder, loop: Expr, given: Sequence[Expr], signature: Signature
+) -> Expr:
     """The result of a closure; TVM keeps no type of that."""
     called = relax.op.invoke_pure_closure(loop, relax.Tuple(given), relax.AnyType())
     return builder.match_cast(builder.emit(called), signature.returned)
 
 
-def _sized(ty: Any) -> Any:
+def _sized(ty: Type) -> Type:
     """A tensor's type with a new symbol for each size that is no number."""
     sizes = [e if isinstance(e, int) else tir.Var("size", "int64") for e in extents(ty)]
     return relax.TensorType(sizes, str(ty.dtype))
 
 
-def _joined(builder: Any, first: Any, second: Any, row: Any) -> Any:
+def _joined(builder: BlockBuilder, first: Expr, second: Expr, row: Type) -> Expr:
     """Rows after rows. Sizes of a row that are no numbers are what the first has."""
     sizes, dtype = list(_sized(row).shape.values), str(row.dtype)
     parts = [
@@ -193,17 +196,17 @@ def _joined(builder: Any, first: Any, second: Any, row: Any) -> Any:
     return builder.emit(relax.op.concat(parts, 0))
 
 
-def started(loop: Any, signature: Signature) -> Any:
+def started(loop: Expr, signature: Signature) -> Function:
     """A function that takes no step where none is to be taken."""
     params, results = signature.params()
     builder = relax.BlockBuilder()
     emit, (_, number, most, goes_on, *rest) = builder.emit, params
     states, rows = rest[: signature.states], results[signature.states :]
 
-    def steps() -> Any:
+    def steps() -> Expr:
         return emit(relax.Call(loop, params))
 
-    def none() -> Any:
+    def none() -> Expr:
         empty = [emit(_empty(row)) for row in rows]
         return emit(relax.Tuple([number, goes_on, *states, *empty]))
 
@@ -215,7 +218,7 @@ def started(loop: Any, signature: Signature) -> Any:
     return _typed(builder, signature)
 
 
-def _empty(row: Any) -> Any:
+def _empty(row: Type) -> Expr:
     """No rows; a size that only a step would know is 0, as ONNX Runtime has it."""
     sizes = [0, *(0 if e is None else e for e in extents(row))]
     if not all(isinstance(e, int) for e in sizes):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relax
@@ -19,11 +19,15 @@ from ...ir.relax import Constant
 from ...simplify.relax.exprs import STEP
 from ...tvm import constant_numpy, tir, tvm
 from ...tvm.rewrite import substitute
+from ...tvm.types import BlockBuilder, Expr, Function
 from ..onnx.bodies import Given, as_model, free_names
 from ..onnx.graph import where
 from ..onnx.loops import passes_on
 from .algebra import Algebra, Extent, variables
 from .loop_calls import Functions, Signature, extents, repeated, started
+
+if TYPE_CHECKING:
+    import onnx
 
 _MOST = 2**63 - 1  # steps of a loop that only its condition ends
 _DEEPEST = 40  # level: 2^40 steps of 10 us are four months; each level takes 5 KB of stack
@@ -36,7 +40,7 @@ class Scope:
     functions of loops so far, which the whole module gets in the end.
     """
 
-    builder: Any
+    builder: BlockBuilder
     algebra: Algebra
     values: Mapping[str, Any]
     opsets: Sequence[Any]
@@ -45,8 +49,8 @@ class Scope:
 
 
 def loop_of(
-    scope: Scope, inputs: Sequence[Any], attributes: Mapping[str, Any], known: Extent | None
-) -> Any:
+    scope: Scope, inputs: Sequence[Expr], attributes: Mapping[str, Any], known: Extent | None
+) -> Expr:
     """The results of a Loop. `known`: what is known of the most steps that it may take."""
     body, place = attributes["body"], where("Loop", attributes["tvm_custom"]["name"])
     count, condition, *states = [_tensor(scope, x, place) for x in inputs]
@@ -74,7 +78,7 @@ def loop_of(
     return _cast(scope, result, signature, [*states, *data.values()], grown, length)
 
 
-def _tensor(scope: Scope, x: Any, place: str) -> Any:
+def _tensor(scope: Scope, x: Expr | None, place: str) -> Expr | None:
     """A value as a tensor, whose number of axes is known."""
     if x is None:
         return None
@@ -86,24 +90,24 @@ def _tensor(scope: Scope, x: Any, place: str) -> Any:
     return x
 
 
-def _scalar(scope: Scope, x: Any) -> Any:
+def _scalar(scope: Scope, x: Expr) -> Expr:
     if x.ty.ndim == 0:
         return x
     return scope.builder.emit(relax.op.reshape(x, relax.ShapeExpr([])))
 
 
-def _is_true(x: Any) -> bool:
+def _is_true(x: Expr) -> bool:
     return isinstance(x, Constant) and bool(constant_numpy(x).all())
 
 
-def _most(count: Any, known: Extent | None) -> Extent | None:
+def _most(count: Expr, known: Extent | None) -> Extent | None:
     """How many steps there are at most, where that is a number or follows from sizes."""
     if isinstance(count, Constant):
         return int(constant_numpy(count).reshape(-1)[0])
     return int(known) if isinstance(known, np.integer) else known
 
 
-def _level(scope: Scope, limit: Any) -> Any:
+def _level(scope: Scope, limit: Expr) -> Expr:
     """The least n of which 2^n is no less than so many steps: how many powers of 2 are below it."""
     powers = 2 ** np.arange(_DEEPEST, dtype=np.int64)
     if isinstance(limit, Constant):
@@ -114,10 +118,10 @@ def _level(scope: Scope, limit: Any) -> Any:
 
 def _step(
     scope: Scope,
-    body: Any,
-    tensors: Sequence[Any],
+    body: onnx.GraphProto,
+    tensors: Sequence[Expr],
     names: Sequence[str],
-    constants: Mapping[str, Any],
+    constants: Mapping[str, np.ndarray],
     place: str,
 ) -> tuple[Any, set[tuple[int, int]]]:
     """The body as a function of the number of the step, the condition, and these tensors, of which
@@ -145,7 +149,7 @@ def _step(
     raise InputError(f"{place}: the sizes of its states do not settle; found {sorted(grown)}")
 
 
-def _one(value: Any) -> tuple[int, ...]:
+def _one(value: onnx.ValueInfoProto) -> tuple[int, ...]:
     """The shape of a body's input of one element, as it has it: of no axes, or of one."""
     return (1,) * len(value.type.tensor_type.shape.dim)
 
@@ -157,7 +161,7 @@ def _size(extent: Extent) -> int | str:
     return "" if isinstance(extent, tvm.ir.Node) else int(extent)
 
 
-def _told_sizes(value: Any) -> list[int | None]:
+def _told_sizes(value: onnx.ValueInfoProto) -> list[int | None]:
     """The sizes of a state as the body declares them, which the virtual machine looks at."""
     return [
         d.dim_value if d.HasField("dim_value") else None for d in value.type.tensor_type.shape.dim
@@ -165,7 +169,7 @@ def _told_sizes(value: Any) -> list[int | None]:
 
 
 def _grown(
-    scope: Scope, func: Any, told: Sequence[Sequence[int | None]], place: str
+    scope: Scope, func: Function, told: Sequence[Sequence[int | None]], place: str
 ) -> set[tuple[int, int]]:
     """The axes of states that a step leaves with another size than it found. `told` is of use where
     data decide that size.
@@ -185,7 +189,7 @@ def _grown(
     return found
 
 
-def _as_step(main: Any) -> Any:
+def _as_step(main: Function) -> Function:
     """The main of a body's module as a function that no caller sees."""
     func = relax.Function(main.params, main.body, main.ret_ty, main.is_pure)
     return func.with_attr(STEP, True)
@@ -193,12 +197,12 @@ def _as_step(main: Any) -> Any:
 
 def _cast(
     scope: Scope,
-    result: Any,
+    result: Expr,
     signature: Signature,
-    given: Sequence[Any],
+    given: Sequence[Expr],
     grown: set[tuple[int, int]],
     length: Extent | None,
-) -> Any:
+) -> Expr:
     """The results, of sizes that are known, and new symbols for the others."""
     sizes: dict[Any, Extent] = {}
     for param, x in zip(signature.step.params[2:], given, strict=True):

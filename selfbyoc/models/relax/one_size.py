@@ -15,10 +15,11 @@ from ...ir.relax.symbols import text_of
 from ...tvm import te, tir
 from ...tvm.alignment import any_alignment
 from ...tvm.symbolic import asserting
+from ...tvm.types import BlockBuilder, Expr, Tensor
 from .algebra import Algebra, Extent
 
 
-def with_sizes(builder: Any, x: Any, shape: Sequence[Extent]) -> Any:
+def with_sizes(builder: BlockBuilder, x: Expr, shape: Sequence[Extent]) -> Expr:
     """A tensor by another shape, which has to be its own: a call with others is an InputError,
     where it computes this. A copy.
     """
@@ -30,7 +31,7 @@ def with_sizes(builder: Any, x: Any, shape: Sequence[Extent]) -> Any:
     return _copied(builder, [x], [source], own, wanted, checks)
 
 
-def of_one_size_or_1(builder: Any, places: Any, x: Any, axis: int) -> Any:
+def of_one_size_or_1(builder: BlockBuilder, places: Expr, x: Expr, axis: int) -> Expr:
     """Places in an axis of a tensor, of which there have to be as many as elements, or of these
     one. A copy.
     """
@@ -42,7 +43,7 @@ def of_one_size_or_1(builder: Any, places: Any, x: Any, axis: int) -> Any:
     return _copied(builder, [places, x], sources, [own], [count], [(holds, text)])
 
 
-def of_as_many(builder: Any, algebra: Algebra, x: Any, shape: Sequence[Extent]) -> Any:
+def of_as_many(builder: BlockBuilder, algebra: Algebra, x: Expr, shape: Sequence[Extent]) -> Expr:
     """A tensor in another shape, which has to have as many elements: of others TVM leaves out what
     is too much.
     """
@@ -53,18 +54,18 @@ def of_as_many(builder: Any, algebra: Algebra, x: Any, shape: Sequence[Extent]) 
     return relax.op.reshape(x, relax.ShapeExpr(shape))
 
 
-def _extents(x: Any) -> list[Extent]:
+def _extents(x: Expr) -> list[Extent]:
     return [int(e) if isinstance(e, tir.IntImm) else e for e in x.ty.shape.values]
 
 
 def _copied(
-    builder: Any,
-    read: Sequence[Any],
-    sources: Sequence[Any],
+    builder: BlockBuilder,
+    read: Sequence[Expr],
+    sources: Sequence[Tensor],
     own: Sequence[Any],
     shape: Sequence[Extent],
     checks: Sequence[tuple[Any, str]],
-) -> Any:
+) -> Expr:
     """A copy of the first tensor in this shape by a kernel that reads `sources`, its own names for
     them, and has `own` ones for the sizes.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
@@ -20,6 +20,7 @@ from ...ir.symbols import Range
 from ...ops.kind import OWN
 from ...tvm import tir, tvm
 from ...tvm.rewrite import substitute
+from ...tvm.types import BlockBuilder, Expr, IRModule, PrimExpr
 from ..dim_names import as_extents
 from ..onnx.branches import resolved
 from ..onnx.build import own_attrs, without_own
@@ -37,6 +38,9 @@ from .loop_calls import Functions
 from .loops import Scope, loop_of
 from .spans import with_spans
 
+if TYPE_CHECKING:
+    import onnx
+
 # (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
 _CONVERTERS = narrow.CONVERTERS
 # (Reading, inputs, attributes) -> the same.
@@ -53,7 +57,9 @@ def known_ops() -> frozenset[str]:
     return frozenset(onnx_frontend._get_convert_map()) | frozenset(_CONVERTERS) | {"If", "Loop"}
 
 
-def imported(model: Any, most: Mapping[str, int], loops: Functions | None = None) -> Any:
+def imported(
+    model: onnx.ModelProto, most: Mapping[str, int], loops: Functions | None = None
+) -> IRModule:
     """An ONNX model as an IRModule, its weights as constants; `most` are the largest sizes of
     symbols that somebody promises. `loops`: functions of the model that it is a part of.
     """
@@ -83,12 +89,12 @@ def imported(model: Any, most: Mapping[str, int], loops: Functions | None = None
     return mod
 
 
-def _variables(shapes: Mapping[str, Sequence[Any]]) -> list[Any]:
+def _variables(shapes: Mapping[str, Sequence[Any]]) -> list[Expr]:
     every = (extent for axes in shapes.values() for extent in axes)
     return list(dict.fromkeys(extent for extent in every if isinstance(extent, tir.Var)))
 
 
-def _of(extent: Any, equal: Mapping[Any, Any]) -> Any:
+def _of(extent: Any, equal: Mapping[Expr, PrimExpr]) -> PrimExpr:
     """An input's size with those in place that it has to be equal to."""
     return substitute(extent, dict(equal)) if isinstance(extent, tvm.ir.Node) else extent
 
@@ -104,7 +110,7 @@ class _Importer(ONNXGraphImporter):
     loops: Functions
     _known: Sequence[Known | None] = ()  # of the inputs of the node at hand
 
-    def _construct_nodes(self, graph: Any) -> None:
+    def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         told = {out: node.name or node.output[0] for node in graph.node for out in node.output}
         noted = _Noted(self._nodes, told)
         self._nodes, self.names = noted, noted.of
@@ -119,7 +125,7 @@ class _Importer(ONNXGraphImporter):
             self.knowledge.algebra.is_certain = node.op_type != "If"
             super()._construct_nodes(SimpleNamespace(node=[node]))
 
-    def _convert_subgraph(self, bb: Any, graph: Any) -> Any:
+    def _convert_subgraph(self, bb: BlockBuilder, graph: onnx.GraphProto) -> Expr:
         """A branch of an If: a function, but where nothing there can be of a wrong size. That is
         computed whether it is taken or not, as the frontend has it, and kernels take it with the
         ops around.
@@ -140,14 +146,14 @@ class _Importer(ONNXGraphImporter):
         x = self._nodes[name]
         return extents_of(x) if isinstance(x.ty, relax.TensorType) else None
 
-    def _check_for_unsupported_ops(self, graph: Any) -> None:
+    def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         missing = sorted({node.op_type for node in without_own(graph).node} - known_ops())
         if missing:
             raise InputError(f"TVM's frontend does not have {', '.join(missing)}")
 
     def _convert_operator(
-        self, op_name: str, inputs: Sequence[Any], attrs: dict[str, Any], opset: int
-    ) -> Any:
+        self, op_name: str, inputs: Sequence[Expr], attrs: dict[str, Any], opset: int
+    ) -> Expr:
         try:
             return with_extents(self.bb, self._converted(op_name, inputs, attrs, opset))
         except SelfbyocError:
@@ -156,8 +162,8 @@ class _Importer(ONNXGraphImporter):
             raise InputError(told(op_name, attrs["tvm_custom"]["name"], err)) from err
 
     def _converted(
-        self, op_name: str, inputs: Sequence[Any], attrs: dict[str, Any], opset: int
-    ) -> Any:
+        self, op_name: str, inputs: Sequence[Expr], attrs: dict[str, Any], opset: int
+    ) -> Expr:
         if op_name.startswith(OWN):
             own = own_attrs(op_name, attrs)
             return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
@@ -175,10 +181,10 @@ class _Importer(ONNXGraphImporter):
             return super()._convert_operator(op_name, inputs, attrs, opset)
         return self.bb.normalize(found)
 
-    def _loop(self, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    def _loop(self, inputs: Sequence[Expr], attrs: dict[str, Any]) -> Expr:
         model = self.knowledge.model
 
-        def body(inner: Any) -> Any:
+        def body(inner: onnx.ModelProto) -> IRModule:
             whole = expanded(resolved(inner), known_ops())
             return imported(
                 readable(whole, f"Loop {attrs['tvm_custom']['name']!r}"), {}, self.loops
@@ -194,11 +200,11 @@ class _Importer(ONNXGraphImporter):
 class _Noted(dict[str, Any]):
     """The importer's values by name; `of` has the nodes by value."""
 
-    def __init__(self, known: Mapping[str, Any], told: Mapping[str, str]) -> None:
+    def __init__(self, known: Mapping[str, Expr], told: Mapping[str, str]) -> None:
         super().__init__(known)
         self.told, self.of = told, dict[Any, str]()
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: Expr) -> None:
         super().__setitem__(name, value)
         if name in self.told and isinstance(value, relax.Expr):
             self.of.setdefault(value, self.told[name])

@@ -11,11 +11,12 @@ from ...errors import InputError, did_you_mean
 from ...ir.relax.symbols import GIVEN, bounded_by, ranges, symbols, with_ranges
 from ...ir.symbols import Range
 from ...tvm import tir, tvm
+from ...tvm.types import Expr, Function, IRModule
 from ..shapes import Shape, spelled
 from ..sizes import Asked, asked_range, check_symbols, check_within
 
 
-def sized(mod: Any, shapes: Mapping[str, Shape], where: str) -> Any:
+def sized(mod: IRModule, shapes: Mapping[str, Shape], where: str) -> IRModule:
     """The module with these shapes for its inputs; symbols that they do not fix stay open.
 
     Raises InputError where an input is not there, has other axes or sizes, where two inputs give
@@ -35,7 +36,7 @@ def sized(mod: Any, shapes: Mapping[str, Shape], where: str) -> Any:
     return relax.transform.BindSymbolicVars(symbols, "main")(mod) if symbols else mod
 
 
-def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
+def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
     """The module with these sizes for its symbols, or these ranges.
 
     Raises InputError for what is no symbol of an input, no range, or beyond the module's own.
@@ -60,7 +61,7 @@ def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
     return relax.transform.BindSymbolicVars(fixed, "main")(done) if fixed else done
 
 
-def _axes(param: Any) -> list[Any] | None:
+def _axes(param: Expr) -> list[Any] | None:
     """The sizes of an input; None where not even their number is known."""
     shape = getattr(param.ty, "shape", None)
     if not isinstance(shape, relax.ShapeExpr):
@@ -83,7 +84,7 @@ def _bind(
             raise InputError(f"{where} is {spelled(axes)}, the shape given is {spelled(shape)}")
 
 
-def _check_bounds(main: Any, symbol: Any, size: int, place: str) -> None:
+def _check_bounds(main: Function, symbol: Expr, size: int, place: str) -> None:
     for end, word in (("lower", "least"), ("upper", "most")):
         bounds = (main.attrs or {}).get(f"tir_var_{end}_bound") or {}
         if str(symbol) not in bounds:

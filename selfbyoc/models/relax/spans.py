@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tvm import relax
 
 from ...tvm import tvm
+from ...tvm.types import Expr, IRModule
 
 
-def with_spans(mod: Any, names: Mapping[Any, str]) -> Any:
+def with_spans(mod: IRModule, names: Mapping[Expr, str]) -> IRModule:
     """The module whose calls, or the variables that they are bound to, have these names."""
     by_call = {
         binding.value: names.get(binding.var) or names.get(binding.value)
@@ -26,7 +26,7 @@ def with_spans(mod: Any, names: Mapping[Any, str]) -> Any:
 
 @relax.expr_functor.mutator
 class _Spans(relax.PyExprMutator):
-    def __init__(self, names: Mapping[Any, str]) -> None:
+    def __init__(self, names: Mapping[Expr, str]) -> None:
         super().__init__()
         self.names = names
 

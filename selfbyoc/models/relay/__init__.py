@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relay
 
 from ...errors import InputError
 from ...tvm import tvm
+from ...tvm.types import IRModule
 from ..sizes import Asked, asked_range
 from ..torch_checks import check_trace, nothing_kept
 from .onnx_importer import imported
 
+if TYPE_CHECKING:
+    import onnx
+    import torch
+
 _OPSET = 18  # the newest that the frontend of 0.17 knows
 
 
-def from_onnx(model: Any, most: Mapping[str, int]) -> Any:
+def from_onnx(model: onnx.ModelProto, most: Mapping[str, int]) -> IRModule:
     """An ONNX model as an IRModule, its weights as constants. There are no names that `most` could
     be of.
     """
@@ -29,20 +34,20 @@ def onnx_ops() -> frozenset[str]:
     return frozenset(relay.frontend.onnx._get_convert_map(_OPSET))
 
 
-def default_build(mod: Any, target: Any) -> Any:
+def default_build(mod: IRModule, target: Any) -> Any:
     """What a user without this library gets: relay.build with TOPI's schedules."""
     with tvm.transform.PassContext(opt_level=3):
         return relay.build(mod, target=target)
 
 
-def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
+def sized(mod: IRModule, shapes: Mapping[str, tuple[int, ...]], where: str) -> IRModule:
     """None: TVM 0.17 has no pass that puts a number for a `relay.Any`."""
     if not shapes:
         return mod
     raise InputError(f"--shape: {where} has the shapes that it was written with")
 
 
-def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
+def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
     """None: what 0.17 does not know when compiling, it computes as data, and it has no name."""
     if not sizes:
         return mod
@@ -53,7 +58,7 @@ def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
     )
 
 
-def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
+def from_torch(module: Any, inputs: Sequence[torch.Tensor]) -> IRModule:
     """A module of PyTorch, traced with these inputs, its weights as constants."""
     import torch
 
@@ -83,7 +88,7 @@ def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
     return mod
 
 
-def _cumsum(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+def _cumsum(inputs: Sequence[torch.Tensor], types: Sequence[str]) -> Any:
     """Sums of bools and short integers are int64 in PyTorch. TVM's frontend keeps the type of the
     terms, and finds that two places and two more are one.
     """
@@ -97,7 +102,7 @@ def _cumsum(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     return relay.cumsum(relay.cast(x, dtype), axis=axis, dtype=dtype)
 
 
-def _logsumexp(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+def _logsumexp(inputs: Sequence[torch.Tensor], types: Sequence[str]) -> Any:
     """With 0 for a largest element that is infinite, as PyTorch has it: TVM's takes it from itself,
     which is NaN.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_constant, is_op, rewrite, wildcard
@@ -13,10 +13,14 @@ from ...errors import InputError
 from ...ir.relay.register import call_of
 from ...ir.relay.walk import postorder
 from ...ops.kind import OWN
+from ...tvm.types import AttrsNode, Expr, IRModule
 from ..onnx.build import own_attrs, without_own
 
+if TYPE_CHECKING:
+    import onnx
 
-def imported(model: Any) -> Any:
+
+def imported(model: onnx.ModelProto) -> IRModule:
     """An ONNX model as an IRModule, its weights as constants."""
     with warnings.catch_warnings():
         # Of a reduction's axes, which are an attribute again (models/onnx/forms.py).
@@ -26,7 +30,7 @@ def imported(model: Any) -> Any:
     return relay.transform.InferType()(mod)
 
 
-def _imported(model: Any) -> Any:
+def _imported(model: onnx.ModelProto) -> IRModule:
     """As `relay.frontend.from_onnx` of frozen weights does it."""
     opsets = {each.domain: each.version for each in model.opset_import}
     importer = _Importer(None, "float32", freeze_params=True, op_type_dict={})
@@ -39,7 +43,7 @@ def _imported(model: Any) -> Any:
     return mod
 
 
-def _check_sizes(reshape: Any, least: int) -> None:
+def _check_sizes(reshape: Expr, least: int) -> None:
     """Raises InputError for sizes of which 0.17 takes the lower 32 bits, -1 for -2^32 - 1, or that
     it takes for signs of its own.
     """
@@ -52,10 +56,10 @@ def _check_sizes(reshape: Any, least: int) -> None:
 class _Importer(GraphProto):
     """Ops of this library's own stand in the graph under their names in TVM."""
 
-    def _check_for_unsupported_ops(self, graph: Any) -> None:
+    def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         super()._check_for_unsupported_ops(without_own(graph))
 
-    def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> Any:
+    def _convert_operator(self, op_name: str, inputs: Any, attrs: AttrsNode, opset: int) -> Expr:
         if not op_name.startswith(OWN):
             found = super()._convert_operator(op_name, inputs, attrs, opset)
             if op_name == "Reshape" and _is_call(found):
@@ -66,7 +70,7 @@ class _Importer(GraphProto):
         return called if count == 1 else relay.expr.TupleWrapper(called, count)
 
 
-def _without_half_clips(model: Any) -> Any:
+def _without_half_clips(model: onnx.ModelProto) -> onnx.ModelProto:
     """The frontend drops a Clip of one constant limit: that is a Max, or a Min."""
     import onnx
 
@@ -83,7 +87,7 @@ def _without_half_clips(model: Any) -> Any:
     return changed
 
 
-def _limits(node: Any) -> list[str]:
+def _limits(node: onnx.NodeProto) -> list[str]:
     """The limit of a Clip that has one."""
     given = [name for name in node.input[1:] if name]
     return given if node.op_type == "Clip" and len(given) == 1 else []
@@ -98,7 +102,7 @@ class _LogOfSoftmax(DFPatternCallback):
         self.softmax = is_op("nn.softmax")(self.x)
         self.pattern = is_op("log")(self.softmax)
 
-    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+    def callback(self, pre: Expr, post: Expr, node_map: Any) -> Expr:
         return relay.nn.log_softmax(node_map[self.x][0], node_map[self.softmax][0].attrs.axis)
 
 
@@ -110,7 +114,7 @@ class _LogOfExp(DFPatternCallback):
         self.x, self.one = wildcard(), is_constant()
         self.pattern = is_op("log")(is_op("add")(is_op("exp")(self.x), self.one))
 
-    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+    def callback(self, pre: Expr, post: Expr, node_map: Any) -> Expr:
         (x,), (one,) = node_map[self.x], node_map[self.one]
         if one.data.shape or float(one.data.numpy()) != 1 or _is_negative(x):
             return post
@@ -118,11 +122,11 @@ class _LogOfExp(DFPatternCallback):
         return relay.add(relay.nn.relu(x), relay.log(relay.add(small, one)))
 
 
-def _is_negative(x: Any) -> bool:
+def _is_negative(x: Expr) -> bool:
     """As -|x|, which is written here and matches again."""
     ops = [x.op, x.args[0].op] if _is_call(x) and x.args and _is_call(x.args[0]) else []
     return [str(getattr(op, "name", "")) for op in ops] == ["negative", "abs"]
 
 
-def _is_call(x: Any) -> bool:
+def _is_call(x: Expr) -> bool:
     return isinstance(x, relay.Call)

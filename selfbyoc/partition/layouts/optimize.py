@@ -11,6 +11,7 @@ from ...ir.generation import ir as reader
 from ...ir.reader import Written
 from ...language.known import registry_of
 from ...tvm import module_with_attr, tvm
+from ...tvm.types import Expr, IRModule
 from .. import check_module, decide, is_partitioned
 from ..generation import ir as partitioner
 from .axes import KERNEL_LAYOUTS, axes_of
@@ -60,7 +61,7 @@ def optimize_layouts(
     return _told(done, told, mod)
 
 
-def _rewritten(prepared: Any, kept: set[Any], data_layout: str | None) -> tuple[Any, Layouts]:
+def _rewritten(prepared: IRModule, kept: set[Any], data_layout: str | None) -> tuple[Any, Layouts]:
     written = reader.read_as_written(prepared["main"])
     flow = _flow(written.graph, kept, data_layout)
     orders = choose_orders(flow)
@@ -73,7 +74,7 @@ def _rewritten(prepared: Any, kept: set[Any], data_layout: str | None) -> tuple[
     return done, Layouts(count, *left, moved, is_open=is_open)
 
 
-def _check(mod: Any, data_layout: str | None) -> None:
+def _check(mod: IRModule, data_layout: str | None) -> None:
     check_module(mod)
     if is_partitioned(mod):
         raise InputError("mod: this module is partitioned already; optimize its layouts before")
@@ -114,7 +115,7 @@ def _flow(graph: OpGraph, kept: set[Any], data_layout: str | None) -> Flow:
     )
 
 
-def _constants(written: Written) -> dict[Value, Any]:
+def _constants(written: Written) -> dict[Value, Expr]:
     """A constant -> its IR node."""
     found: dict[Value, Any] = {}
     for node, values in written.values.items():
@@ -124,7 +125,7 @@ def _constants(written: Written) -> dict[Value, Any]:
     return found
 
 
-def _told(done: Any, told: Layouts, mod: Any) -> Any:
+def _told(done: IRModule, told: Layouts, mod: IRModule) -> IRModule:
     """The new module with the attributes of the old one, and what was done."""
     for name, value in (mod.attrs or {}).items():
         done = done.with_attr(name, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
@@ -10,9 +10,13 @@ from ...graph import OpCall
 from ...ir.reader import Written
 from ...ir.relax import Constant
 from ...tvm import tvm
+from ...tvm.types import Expr
 from ..relax import without_item_calls
 from .axes import Order
 from .rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from ...graph import Value
 
 
 def unsupported(mod: tvm.IRModule) -> str:
@@ -66,7 +70,7 @@ class _New:
         self.builder, self.written, self.rewriter = builder, written, rewriter
         self.made: dict[Any, Any] = {}
 
-    def keep(self, var: Any, new: Any) -> None:
+    def keep(self, var: Expr, new: Expr) -> None:
         """A variable that stays what it was, over new inputs."""
         self.made[var], values = new, self.written.values[var]
         if isinstance(var.ty, relax.TensorType):
@@ -74,12 +78,12 @@ class _New:
         elif isinstance(var.ty, relax.TupleType) and var in self.written.ops:
             self._put(values, [relax.TupleGetItem(new, i) for i in range(len(values))])
 
-    def _put(self, values: Any, exprs: list[Any]) -> None:
+    def _put(self, values: tuple[Value, ...], exprs: list[Expr]) -> None:
         for value, expr in zip(values, exprs, strict=True):
             if not self.rewriter.has(value):
                 self.rewriter.put(value, expr)
 
-    def expr(self, old: Any) -> Any:
+    def expr(self, old: Expr) -> Expr:
         """An argument."""
         if isinstance(old, relax.Tuple):
             return relax.Tuple([self.expr(field) for field in old.fields])
@@ -89,7 +93,7 @@ class _New:
             return self.rewriter.read(self.written.values[old][0])
         return self._variable(old) if isinstance(old, relax.Var) else old
 
-    def _variable(self, var: Any) -> Any:
+    def _variable(self, var: Expr) -> Expr:
         values = self.written.values[var]
         if isinstance(var.ty, relax.TensorType):
             return self.rewriter.read(values[0])
@@ -97,13 +101,13 @@ class _New:
             return self.made[var]
         return relax.Tuple([self.rewriter.read(value) for value in values])
 
-    def called(self, call: relax.Call, args: list[Any]) -> Any:
+    def called(self, call: relax.Call, args: list[Expr]) -> Expr:
         """The same op with other tensors; what is no tensor stays (the limits of clip)."""
         tensors = iter(args)
         every = [next(tensors) if isinstance(a.ty, relax.TensorType) else a for a in call.args]
         return self.builder.emit(relax.Call(call.op, every, call.attrs, call.ty_args))
 
-    def rebuilt(self, value: Any) -> Any:
+    def rebuilt(self, value: Expr) -> Expr:
         """What a binding binds, over new inputs."""
         if not isinstance(value, relax.Call):
             return self.expr(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relay
 
@@ -10,8 +10,12 @@ from ...graph import OpCall
 from ...ir.reader import Written
 from ...ir.relay.walk import children, postorder, rebuild
 from ...tvm import tvm
+from ...tvm.types import Expr
 from .axes import Order
 from .rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from ...graph import Value
 
 
 def unsupported(mod: tvm.IRModule) -> str:
@@ -59,7 +63,7 @@ class _New:
         self.written, self.rewriter = written, rewriter
         self.made: dict[Any, Any] = {}
 
-    def keep(self, expr: Any, new: Any) -> None:
+    def keep(self, expr: Expr, new: Expr) -> None:
         """An expression that stays what it was, over new inputs."""
         self.made[expr], values = new, self.written.values[expr]
         if isinstance(expr.checked_type, relay.TensorType):
@@ -67,12 +71,12 @@ class _New:
         elif expr in self.written.ops and not isinstance(expr, relay.Tuple):
             self._put(values, [relay.TupleGetItem(new, i) for i in range(len(values))])
 
-    def _put(self, values: Any, exprs: list[Any]) -> None:
+    def _put(self, values: tuple[Value, ...], exprs: list[Expr]) -> None:
         for value, expr in zip(values, exprs, strict=True):
             if not self.rewriter.has(value):
                 self.rewriter.put(value, expr)
 
-    def __getitem__(self, expr: Any) -> Any:
+    def __getitem__(self, expr: Expr) -> Expr:
         values = self.written.values[expr]
         if isinstance(expr.checked_type, relay.TensorType):
             return self.rewriter.read(values[0])
@@ -81,7 +85,7 @@ class _New:
         return relay.Tuple([self.rewriter.read(value) for value in values])
 
 
-def _visit(expr: Any, new: _New) -> None:
+def _visit(expr: Expr, new: _New) -> None:
     rewriter, call = new.rewriter, new.written.ops.get(expr)
     if call is not None and rewriter.is_transpose(call):
         return

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...graph import OpCall, Value
 from ...ir.generation import writer
 from ...tvm import constant_numpy
+from ...tvm.types import Expr
 from .axes import Axes, Order, compose, identity
 from .flow import Flow, Key, Orders, key_of
-
-Expr = Any  # of the IR at hand
 
 
 class Rewriter:
@@ -22,7 +20,7 @@ class Rewriter:
     Transposes are made where the first reader asks, and shared by the rest.
     """
 
-    def __init__(self, flow: Flow, orders: Orders, constants: dict[Value, Any]) -> None:
+    def __init__(self, flow: Flow, orders: Orders, constants: dict[Value, Expr]) -> None:
         self.flow, self.orders, self.constants = flow, orders, constants
         self.known: dict[tuple[Value, Key], tuple[Expr, Order]] = {}
         self.own: dict[Value, tuple[Expr, Order]] = {}  # a value -> as its producer wrote it

@@ -16,6 +16,7 @@ from ...simplify import simplified
 from ...simplify.relax import main_by
 from ...simplify.relax.exprs import steps_of
 from ...tvm import constant_numpy, tvm
+from ...tvm.types import Expr, Function, NDArray, Type
 from ..parameters import check_params
 from .items import ItemsAreCalls, WithoutItemCalls
 from .name import model_name
@@ -28,7 +29,7 @@ from .table import SaysItsOps, fusion_table
 COMPILER = "tefuse"
 
 
-def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
+def prepare(mod: tvm.IRModule, params: Mapping[str, NDArray] | None) -> tvm.IRModule:
     """A normalised module with the parameters bound as constants. The user's module is not
     touched.
     """
@@ -47,7 +48,7 @@ def without_item_calls(mod: tvm.IRModule) -> tvm.IRModule:
     return main_by(WithoutItemCalls(), mod)
 
 
-def block_of(mod: tvm.IRModule) -> dict[Any, int]:
+def block_of(mod: tvm.IRModule) -> dict[Expr, int]:
     """In which block of main each bound IR node is: FuseOpsByPattern marks within one only."""
     blocks = enumerate(mod["main"].body.blocks)
     return {b.value: number for number, block in blocks for b in block.bindings}
@@ -83,7 +84,7 @@ def _unique_symbols(mod: tvm.IRModule, model: str) -> tvm.IRModule:
     return renamed
 
 
-def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
+def external_functions(mod: tvm.IRModule) -> dict[str, Function]:
     """Name -> external function, for those that `tefuse` compiles."""
     return {
         gv.name_hint: func
@@ -149,7 +150,7 @@ def take_packed(func: relax.Function, packed: Mapping[int, Value]) -> relax.Func
     return done
 
 
-def _stand_in(builder: relax.BlockBuilder, packed: relax.Var, ty: Any) -> relax.Var:
+def _stand_in(builder: relax.BlockBuilder, packed: relax.Var, ty: Type) -> relax.Var:
     shape = [int(e) for e in ty.shape.values]
     flat = builder.emit(relax.op.reshape(packed, (-1,)))
     first = builder.emit(relax.op.strided_slice(flat, axes=[0], begin=[0], end=[1]))
@@ -158,7 +159,7 @@ def _stand_in(builder: relax.BlockBuilder, packed: relax.Var, ty: Any) -> relax.
     return builder.emit(relax.op.broadcast_to(one, shape))
 
 
-def _replay(builder: relax.BlockBuilder, body: relax.SeqExpr, new: dict[Any, Any]) -> Any:
+def _replay(builder: relax.BlockBuilder, body: relax.SeqExpr, new: dict[Expr, Expr]) -> Expr:
     """The bindings of an external function (a local composite and its call) over new parameters."""
     for block in body.blocks:
         for binding in block.bindings:
@@ -172,7 +173,7 @@ def _replay(builder: relax.BlockBuilder, body: relax.SeqExpr, new: dict[Any, Any
 
 def update(
     mod: tvm.IRModule,
-    functions: Mapping[str, Any],
+    functions: Mapping[str, Function],
     packed: Mapping[str, list[dict[int, Any]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
@@ -195,7 +196,7 @@ class _Swap(relax.PyExprMutator):
     """Puts the new functions and their packed constants into main's calls, in program order."""
 
     def __init__(
-        self, fresh: Mapping[str, Any], waiting: Mapping[str, Iterator[dict[int, Any]]]
+        self, fresh: Mapping[str, Expr], waiting: Mapping[str, Iterator[dict[int, Any]]]
     ) -> None:
         super().__init__()
         self.fresh, self.waiting = fresh, waiting

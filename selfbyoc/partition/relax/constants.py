@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import tvm
+from ...tvm.types import Expr, NDArray
 
 
-def is_constant(node: Any) -> bool:
+def is_constant(node: Expr) -> bool:
     """Whether a node of the IR is a constant tensor."""
     return isinstance(node, Constant)
 
 
-def callee(node: Any) -> str:
+def callee(node: Expr) -> str:
     """The function of the module that a node of `main` calls, or nothing."""
     is_call = isinstance(node, relax.Call) and isinstance(node.op, tvm.ir.GlobalVar)
     return str(node.op.name_hint) if is_call else ""
 
 
-def replaced(mod: tvm.IRModule, new: Mapping[Any, Any]) -> tvm.IRModule:
+def replaced(mod: tvm.IRModule, new: Mapping[Expr, NDArray]) -> tvm.IRModule:
     """The module with other tensors for some constants of `main`."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     done.update_func(done.get_global_var("main"), _Replaced(new).visit_expr(mod["main"]))
@@ -31,7 +31,7 @@ def replaced(mod: tvm.IRModule, new: Mapping[Any, Any]) -> tvm.IRModule:
 
 @relax.expr_functor.mutator
 class _Replaced(relax.PyExprMutator):
-    def __init__(self, new: Mapping[Any, Any]) -> None:
+    def __init__(self, new: Mapping[Expr, NDArray]) -> None:
         super().__init__()
         self.new = new
 

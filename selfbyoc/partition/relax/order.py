@@ -15,8 +15,10 @@ from typing import Any
 
 from tvm import relax
 
+from ...tvm.types import Binding, Expr
 
-def by_group(bindings: Sequence[Any], group_of: Mapping[Any, Hashable]) -> list[Any]:
+
+def by_group(bindings: Sequence[Binding], group_of: Mapping[Expr, Hashable]) -> list[Binding]:
     """The bindings of a block, each group (by variable) where its first one was, after all that the
     group reads.
     """
@@ -41,7 +43,7 @@ def by_group(bindings: Sequence[Any], group_of: Mapping[Any, Hashable]) -> list[
     return order
 
 
-def _read_by(bindings: Sequence[Any], owner: Mapping[Any, Hashable]) -> Any:
+def _read_by(bindings: Sequence[Binding], owner: Mapping[Expr, Hashable]) -> Any:
     """The groups whose values these bindings read."""
     variables = (v for b in bindings for v in relax.analysis.free_vars(b.value))
     return (owner[variable] for variable in variables if variable in owner)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import relax
 
 from ...ir.relax.symbols import ranges, symbols
 from ...ir.symbols import Range
 from ...tvm import Analyzer, tir, tvm
+from ...tvm.types import Function
 
 _ANY = 2**31 - 1  # that an index of 32 bits reaches: no size is above
 
@@ -33,7 +32,7 @@ def ranges_of(mod: tvm.IRModule, names: set[str]) -> dict[str, dict[str, Range]]
     return {name: _bounded(of) for name, of in found.items()}
 
 
-def _of_call(func: Any, call: relax.Call, analyzer: Any) -> dict[str, Range]:
+def _of_call(func: Function, call: relax.Call, analyzer: Analyzer) -> dict[str, Range]:
     """The ranges that one call gives to a function's symbols."""
     found: dict[str, Range] = {}
     for param, arg in zip(func.params, call.args, strict=True):

@@ -17,6 +17,7 @@ from tvm import relax
 from ...ir.relax.symbols import extents_of, symbols, text_of
 from ...tvm import Analyzer, structural_equal, tir
 from ...tvm.rewrite import substitute, variables_in
+from ...tvm.types import Expr, PrimExpr
 
 
 def takes_shapes(func: relax.Function) -> bool:
@@ -24,7 +25,7 @@ def takes_shapes(func: relax.Function) -> bool:
     return any(_is_shape(param) for param in func.params)
 
 
-def _is_shape(param: Any) -> bool:
+def _is_shape(param: Expr) -> bool:
     return isinstance(param.ty, relax.ShapeType)
 
 
@@ -59,7 +60,7 @@ def with_extents_alone(func: relax.Function) -> relax.Function:
     return tvm_ffi.structural_map(func, tuple((kind, changed) for kind in kinds)) if new else func
 
 
-def _times(whole: Any, part: Any) -> int:
+def _times(whole: Any, part: PrimExpr) -> int:
     """How often a part is in an extent, both of symbols; 0 where that is no whole number."""
     if structural_equal(whole, part):
         return 1
@@ -73,7 +74,7 @@ def _times(whole: Any, part: Any) -> int:
     return count if Analyzer().can_prove_equal(whole, part * count) else 0
 
 
-def tensors(args: Sequence[Any]) -> list[Any]:
+def tensors(args: Sequence[Any]) -> list[Expr]:
     """The arguments that are no shapes."""
     return [arg for arg in args if not isinstance(arg.ty, relax.ShapeType)]
 

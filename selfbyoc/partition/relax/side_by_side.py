@@ -20,6 +20,7 @@ from typing import Any
 from tvm import relax
 
 from ...tvm import tvm
+from ...tvm.types import Binding, Expr
 from .order import by_group
 
 # Of a match, by the name of its root: the tuple of its last results, and the identity after it.
@@ -28,7 +29,7 @@ Nodes = Mapping[str, Sequence[Any]]  # of the IR, of a match by its root
 
 
 def beside(
-    mod: tvm.IRModule, groups: Nodes, last: Nodes, roots: Collection[Any]
+    mod: tvm.IRModule, groups: Nodes, last: Nodes, roots: Collection[Expr]
 ) -> tuple[tvm.IRModule, Tied]:
     """The module with the nodes of each match side by side, and several last ones made one; `roots`
     are the nodes that the others end in.
@@ -44,7 +45,7 @@ class _Beside(relax.PyExprMutator):
     """Block by block."""
 
     def __init__(
-        self, main: relax.Function, groups: Nodes, last: Nodes, roots: Collection[Any]
+        self, main: relax.Function, groups: Nodes, last: Nodes, roots: Collection[Expr]
     ) -> None:
         super().__init__()
         self.names = Counter(var.name for var in relax.analysis.bound_vars(main))
@@ -70,7 +71,7 @@ class _Beside(relax.PyExprMutator):
         group_of = {b.var: self.group_of[b.value] for b in named if b.value in self.group_of}
         return relax.DataflowBlock(by_group(named, group_of))
 
-    def _named(self, binding: Any) -> Iterator[Any]:
+    def _named(self, binding: Binding) -> Iterator[Any]:
         """The last op of a match bound to a variable of a name of its own."""
         if binding.value not in self.roots or self.names[binding.var.name] == 1:
             yield binding
@@ -85,7 +86,7 @@ class _Beside(relax.PyExprMutator):
         self.names[found] = 1
         return found
 
-    def _tied(self, name: str, holders: Sequence[Any], plain: Sequence[Any]) -> list[Any]:
+    def _tied(self, name: str, holders: Sequence[Expr], plain: Sequence[Expr]) -> list[Binding]:
         """What binds the variables of one match's last calls, which are bound to others now."""
         tied = relax.Tuple(plain)
         result = self.builder_.normalize(relax.op.grad.no_grad(tied))

@@ -13,6 +13,7 @@ from ...graph import Value
 from ...ir.relax import ITEM
 from ...language.match.match import Match
 from ...tvm import tir, tvm
+from ...tvm.types import DFPattern, Expr
 from .side_by_side import Tied, beside
 
 
@@ -25,13 +26,15 @@ class _Bindings:
         self.value = {b.var: b.value for block in func.body.blocks for b in block.bindings}
         self.name = {value: var.name for var, value in self.value.items()}
 
-    def value_of(self, expr: Any) -> Any:
+    def value_of(self, expr: Expr) -> Expr:
         while isinstance(expr, relax.Var) and expr in self.value:
             expr = self.value[expr]
         return expr
 
 
-def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, Any]) -> Any:
+def _pattern(
+    expr: Expr, nodes: set[Expr], bindings: _Bindings, done: dict[Expr, DFPattern]
+) -> DFPattern:
     """One matched IR node as a TVM pattern; what is not matched is a wildcard."""
     node = bindings.value_of(expr)
     if isinstance(node, tir.IntImm):
@@ -42,7 +45,7 @@ def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, An
         done[node] = dpl.wildcard()
         return done[node]
 
-    def of(child: Any) -> Any:
+    def of(child: Expr) -> DFPattern:
         return _pattern(child, nodes, bindings, done)
 
     if isinstance(node, relax.Tuple):  # written into calls, it is another object after a row
@@ -55,17 +58,17 @@ def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, An
     return found
 
 
-def _pattern_of(order: Sequence[Any], bindings: _Bindings) -> Any:
+def _pattern_of(order: Sequence[Expr], bindings: _Bindings) -> DFPattern:
     """The pattern of all these nodes, the root the last."""
     nodes, done = set(order), dict[Any, Any]()
     return [_pattern(node, nodes, bindings, done) for node in order][-1]
 
 
-def _signature(order: Sequence[Any], bindings: _Bindings) -> Hashable:
+def _signature(order: Sequence[Expr], bindings: _Bindings) -> Hashable:
     """Of the pattern of these nodes, the root the last: equal ones are one pattern."""
     numbers: dict[Any, int] = {}
 
-    def number(expr: Any) -> int:
+    def number(expr: Expr) -> int:
         node = bindings.value_of(expr)
         return -1 if isinstance(node, tir.IntImm) else numbers.setdefault(node, len(numbers))
 
@@ -81,11 +84,11 @@ def _signature(order: Sequence[Any], bindings: _Bindings) -> Hashable:
     return (tuple(lines.values()), number(order[-1]))
 
 
-def _is_item(node: Any) -> bool:
+def _is_item(node: Expr) -> bool:
     return isinstance(node, relax.Call) and node.op.name == f"relax.{ITEM}"
 
 
-def _holder(match: Match, value: Value, bindings: _Bindings) -> Any:
+def _holder(match: Match, value: Value, bindings: _Bindings) -> Expr:
     """The IR node that holds a result of the match."""
     call = next(c for c in match.ops if any(v is value for v in c.outputs))
     index = next(i for i, v in enumerate(call.outputs) if v is value)
@@ -98,14 +101,14 @@ def _holder(match: Match, value: Value, bindings: _Bindings) -> Any:
     )
 
 
-def _root(match: Match, bindings: _Bindings, tied: Tied) -> Any:
+def _root(match: Match, bindings: _Bindings, tied: Tied) -> Expr:
     """The IR node that the match ends in."""
     if match.root.name in tied:
         return tied[match.root.name][1]
     return _holder(match, match.result, bindings)
 
 
-def _sources(match: Match) -> list[Any]:
+def _sources(match: Match) -> list[Expr]:
     return [source for call in match.ops for source in call.sources]
 
 

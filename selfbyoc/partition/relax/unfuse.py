@@ -12,15 +12,14 @@ from ...graph import type_text
 from ...ir.relax import Constant
 from ...simplify.relax.inline import inlined, is_op
 from ...tvm import constant_numpy, tvm
+from ...tvm.types import BlockBuilder, Expr, Target
 from ..original_weights import Unpack
 from . import without_item_calls
 from .items import ItemsOfTuples
 
-Expr = Any  # relax.Expr: TVM ships no types
-
 
 def unfused(
-    mod: tvm.IRModule, names: Collection[str], unpack: Unpack, apart_for: Any | None
+    mod: tvm.IRModule, names: Collection[str], unpack: Unpack, apart_for: Target | None
 ) -> tvm.IRModule:
     """The module without these external functions. `apart_for` is not None: each op is a primitive
     function of its own, which FuseOps leaves alone.
@@ -66,7 +65,7 @@ def _unpacked(func: relax.Function, args: Sequence[Expr], unpack: Unpack) -> dic
     return {var: found[i] for var, i in standing.items()}
 
 
-def _alone(module: Any, call: relax.Call, over: Any) -> relax.Call:
+def _alone(module: BlockBuilder, call: relax.Call, over: Any) -> relax.Call:
     """The call of a new primitive function that does this one op."""
     params: dict[Expr, relax.Var] = {}
 

@@ -18,6 +18,7 @@ from ...ir.symbols import Range
 from ...language.match.match import Match
 from ...simplify import simplified
 from ...tvm import constant_numpy, structural_hash, tensor, tvm
+from ...tvm.types import Expr, Function, NDArray, Type
 from ..parameters import check_params
 from .group import ROOT, Group
 from .same import are_one, doubled, one_symbol_each
@@ -26,7 +27,7 @@ COMPILER = "tefuse"
 register_shapes()
 
 
-def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
+def prepare(mod: tvm.IRModule, params: Mapping[str, NDArray] | None) -> tvm.IRModule:
     """A typed module with the parameters bound as constants. The user's module is not touched."""
     if params:
         check_params(declared(mod["main"]), params)
@@ -42,7 +43,7 @@ def block_of(mod: tvm.IRModule) -> dict[Any, int]:
     return {}
 
 
-def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
+def _tensors(mod: tvm.IRModule, params: Mapping[str, NDArray]) -> dict[str, NDArray]:
     names = {p.name_hint for p in mod["main"].params}
     return {
         k: tensor(v) if isinstance(v, np.ndarray) else v for k, v in params.items() if k in names
@@ -76,7 +77,7 @@ def _hollow_if_ours(func: relay.Function) -> relay.Function:
     return hollow(func) if is_ours else func
 
 
-def _with_functions(mod: tvm.IRModule, functions: Mapping[str, Any]) -> tvm.IRModule:
+def _with_functions(mod: tvm.IRModule, functions: Mapping[str, Function]) -> tvm.IRModule:
     done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
     for name, func in functions.items():
         done.update_func(done.get_global_var(name), func)
@@ -91,7 +92,7 @@ def composites_only(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule
     new: dict[Any, Any] = {}
     main = mod["main"]
 
-    def inputs(expr: Any) -> list[Any]:
+    def inputs(expr: Expr) -> list[Expr]:
         # A group is one step: its outputs need whatever the whole group reads.
         return root_of[expr].leaves if expr in root_of else children(expr)
 
@@ -104,7 +105,7 @@ def composites_only(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule
     return relay.transform.InferType()(merged)
 
 
-def _call_of(group: Group, expr: Any, new: Mapping[Any, Any], called: dict[Group, Any]) -> Any:
+def _call_of(group: Group, expr: Expr, new: Mapping[Expr, Expr], called: dict[Group, Expr]) -> Expr:
     """The call of the group's composite, made at the first of its outputs that is reached."""
     if group not in called:
         function = group.composite()
@@ -118,7 +119,7 @@ def _model_name(mod: tvm.IRModule) -> str:
     return f"m{structural_hash(mod['main'], map_free_vars=True) & 0xFFFFFFFFFFFF:012x}"
 
 
-def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
+def external_functions(mod: tvm.IRModule) -> dict[str, Function]:
     """Name -> external function, for those that `tefuse` compiles, in the order of their numbers:
     0.17 lists functions by address.
     """
@@ -188,7 +189,7 @@ def take_packed(func: relay.Function, packed: Mapping[int, Value]) -> relay.Func
     return relay.Function(params, body, func.ret_type, func.type_params, func.attrs)
 
 
-def _stand_in(packed: Any, ty: Any) -> Any:
+def _stand_in(packed: Expr, ty: Type) -> Expr:
     # For the VM, 0.17 writes functions of the shapes of all of this: not of every op it can.
     one = relay.cast(relay.max(packed), ty.dtype)
     return relay.full(one, tuple(int(e) for e in ty.shape), ty.dtype)
@@ -196,7 +197,7 @@ def _stand_in(packed: Any, ty: Any) -> Any:
 
 def update(
     mod: tvm.IRModule,
-    functions: Mapping[str, Any],
+    functions: Mapping[str, Function],
     packed: Mapping[str, list[dict[int, Any]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""

@@ -9,20 +9,21 @@ from tvm import relay
 
 from ...ir.relay.walk import postorder, rebuild
 from ...tvm import tvm
+from ...tvm.types import Expr, NDArray
 
 
-def is_constant(node: Any) -> bool:
+def is_constant(node: Expr) -> bool:
     """Whether a node of the IR is a constant tensor."""
     return isinstance(node, relay.Constant)
 
 
-def callee(node: Any) -> str:
+def callee(node: Expr) -> str:
     """The function of the module that a node of `main` calls, or nothing."""
     is_call = isinstance(node, relay.Call) and isinstance(node.op, relay.GlobalVar)
     return str(node.op.name_hint) if is_call else ""
 
 
-def replaced(mod: tvm.IRModule, new: Mapping[Any, Any]) -> tvm.IRModule:
+def replaced(mod: tvm.IRModule, new: Mapping[Expr, NDArray]) -> tvm.IRModule:
     """The module with other tensors for some constants of `main`."""
     main, done = mod["main"], tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
     made: dict[Any, Any] = {}

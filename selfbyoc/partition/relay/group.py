@@ -12,6 +12,7 @@ from ...graph import Value
 from ...ir.relay.walk import children, postorder, rebuild
 from ...language.match.match import Match
 from ...tvm import tvm
+from ...tvm.types import DFPattern, Expr
 
 ROOT = "tefuse.root"  # on a composite function: the root op of its match
 
@@ -56,13 +57,13 @@ class Group:
         return call.op.with_attr(ROOT, self.match.root.name)
 
 
-def _read_ones(outputs: list[Any]) -> list[Any]:
+def _read_ones(outputs: list[Expr]) -> list[Expr]:
     """Without results of an op of several that nobody reads: the op itself holds them."""
     read = [o for o in outputs if not isinstance(o.checked_type, relay.TupleType)]
     return read or outputs
 
 
-def _pattern(expr: Any, done: Mapping[Any, Any]) -> Any:
+def _pattern(expr: Expr, done: Mapping[Expr, DFPattern]) -> DFPattern:
     """One matched IR node as a TVM pattern over the patterns of its inputs."""
     if isinstance(expr, relay.Tuple):
         return dfp.is_tuple([done[f] for f in expr.fields])
@@ -71,7 +72,7 @@ def _pattern(expr: Any, done: Mapping[Any, Any]) -> Any:
     return dfp.is_op(expr.op.name)(*(done[a] for a in expr.args))
 
 
-def _expr_of(match: Match, value: Value) -> Any:
+def _expr_of(match: Match, value: Value) -> Expr:
     """The IR expression that holds an output of the match."""
     call = next(c for c in match.ops if any(v is value for v in c.outputs))
     index = next(i for i, v in enumerate(call.outputs) if v is value)

@@ -10,10 +10,11 @@ from tvm import relay
 from ...ir.relay.hollow import with_composites
 from ...ir.relay.walk import rebuild
 from ...tvm import structural_equal, structural_hash, tvm
+from ...tvm.types import Expr, Function
 from .group import ROOT
 
 
-def one_symbol_each(mod: tvm.IRModule, functions: Mapping[str, Any]) -> tvm.IRModule:
+def one_symbol_each(mod: tvm.IRModule, functions: Mapping[str, Function]) -> tvm.IRModule:
     """Equal external functions (by name) get one symbol, so that TVM has them compiled once.
 
     They stay functions of their own: TVM 0.17 inlines external functions into the calls, and its
@@ -36,7 +37,7 @@ def _without_root(composite: relay.Function) -> relay.Function:
     return composite.without_attr(ROOT)
 
 
-def doubled(expr: Any, new: Mapping[Any, Any]) -> Any:
+def doubled(expr: Expr, new: Mapping[Expr, Expr]) -> Expr:
     """`y + y` as twice `y`: TVM 0.17 makes that of it anyway, but where `y` is a function that it
     calls, it copies the call, and Inline ends the build (docs/makers/tvm-notes.md). So it does of
     equal ops of `y`, which it takes for one before.
@@ -47,7 +48,7 @@ def doubled(expr: Any, new: Mapping[Any, Any]) -> Any:
     return relay.multiply(new[expr.args[0]], relay.const(2, expr.checked_type.dtype))
 
 
-def are_one(a: Any, b: Any) -> bool:
+def are_one(a: Expr, b: Expr) -> bool:
     """Whether both are one value, or the same ops of one."""
     if a.same_as(b):
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from tvm import relay
 
@@ -13,13 +12,12 @@ from ...ir.relay.hollow import whole
 from ...ir.relay.walk import postorder, rebuild
 from ...simplify.relay.inline import inlined, item
 from ...tvm import constant_numpy, tir, tvm
+from ...tvm.types import Expr, Target
 from ..original_weights import Unpack
-
-Expr = Any  # relay.Expr: TVM ships no types
 
 
 def unfused(
-    mod: tvm.IRModule, names: Collection[str], unpack: Unpack, apart_for: Any | None
+    mod: tvm.IRModule, names: Collection[str], unpack: Unpack, apart_for: Target | None
 ) -> tvm.IRModule:
     """The module without these external functions. `apart_for` a target: each op is a primitive
     function of its own, which FuseOps leaves alone.
@@ -52,7 +50,7 @@ class _Composites:
         self.func, self.args, self.unpack = func, list(args), unpack
         self.packed = {int(i) for i in read_attrs(func.attrs).get(PACKED, {})}
 
-    def ops(self, apart_for: Any | None) -> Expr:
+    def ops(self, apart_for: Target | None) -> Expr:
         """The function's result as ops of the caller."""
         new: dict[Expr, Expr] = dict(zip(self.func.params, self.args, strict=True))
         for expr in postorder(self.func.body, new):
@@ -87,7 +85,7 @@ def _source(expr: Expr) -> Expr:
     return expr
 
 
-def _separate(function: relay.Function, given: Sequence[Expr], target: Any) -> Expr:
+def _separate(function: relay.Function, given: Sequence[Expr], target: Target) -> Expr:
     """The body of a function over these arguments, each op a primitive function."""
     function, given = _expanded(function, given, target)
     new: dict[Expr, Expr] = dict(zip(function.params, given, strict=True))
@@ -100,7 +98,7 @@ def _separate(function: relay.Function, given: Sequence[Expr], target: Any) -> E
 
 
 def _expanded(
-    function: relay.Function, given: Sequence[Expr], target: Any
+    function: relay.Function, given: Sequence[Expr], target: Target
 ) -> tuple[relay.Function, list[Expr]]:
     """A function of the ops that TVM lowers, and its arguments that are no constants.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import RestartAnalysis, ShortenTraceback, SkipFrame
@@ -15,13 +15,16 @@ from .eager import NEEDS_GRADIENTS, eagerly, random_op, why_not
 from .graph import Graph
 from .options import options_of
 
+if TYPE_CHECKING:
+    import torch
+
 # By these PyTorch has dynamo trace again (so a float that is only a scalar of an op becomes a
 # constant), leave out a frame, or end: they are no failures of a graph.
 CONTROL_FLOW = (RestartAnalysis, SkipFrame, ShortenTraceback)
 
 
 def backend(
-    module: Any,
+    module: torch.fx.GraphModule,
     inputs: Sequence[Any],
     *,
     options: Mapping[str, Any] | None = None,
@@ -42,13 +45,13 @@ def backend(
     if reason:
         return eagerly(module, reason)
 
-    def inference(functional: Any, _: Sequence[Any]) -> Any:
+    def inference(functional: torch.fx.GraphModule, _: Sequence[Any]) -> Any:
         drawn = random_op(functional)
         if drawn:
             return _boxed(eagerly(functional, f"{drawn} draws random numbers"))
         return Graph(functional, asked, _written_inputs())
 
-    def forward(functional: Any, _: Sequence[Any]) -> Any:
+    def forward(functional: torch.fx.GraphModule, _: Sequence[Any]) -> Any:
         return _boxed(eagerly(functional, NEEDS_GRADIENTS))
 
     # It makes a graph functional: inputs that are written, and results that share memory with an
@@ -77,7 +80,7 @@ def _written_inputs() -> frozenset[int]:
 def _boxed(compute: Callable[..., Any]) -> Callable[..., Any]:
     """By aot_autograd's convention: of one list, which is emptied."""
 
-    def call(arguments: list[Any]) -> Any:
+    def call(arguments: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         given = tuple(arguments)
         arguments.clear()
         return compute(*given)

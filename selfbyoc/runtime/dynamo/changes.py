@@ -25,7 +25,7 @@ def _count(optimizer: Any, *_: Any) -> None:
 register_optimizer_step_post_hook(_count)
 
 
-def written_uncounted(weights: Sequence[Any]) -> list[tuple[Any, int]]:
+def written_uncounted(weights: Sequence[torch.Tensor]) -> list[tuple[Any, int]]:
     """Those that are compared by what they hold, with their bytes: a batch norm in training writes
     its running statistics and leaves their counter of versions as it is.
     """

@@ -16,11 +16,11 @@ _size = torch.ops.aten.sym_size.int
 
 
 def with_constants(
-    module: Any,
+    module: torch.fx.GraphModule,
     fixed: Mapping[int, Any],
     sizes: Mapping[int, Place],
     equal: Collection[Sequence[Place]],
-) -> Any:
+) -> torch.fx.GraphModule:
     """A copy of the graph without these inputs, by position: tensors become buffers, sizes numbers,
     and open sizes what is asked of the tensor that has them; extents that are `equal` are said to
     be. What it returns beside tensors is left out.
@@ -53,11 +53,11 @@ def with_constants(
 
 def _ask_tensors(
     graph: fx.Graph,
-    inputs: Sequence[Any],
+    inputs: Sequence[torch.fx.Node],
     sizes: Mapping[int, Place],
     equal: Collection[Sequence[Place]],
 ) -> None:
-    def size(place: Place) -> Any:
+    def size(place: Place) -> torch.fx.Node:
         return graph.call_function(_size, (inputs[place[0]], place[1]))
 
     for position, place in sizes.items():
@@ -69,10 +69,10 @@ def _ask_tensors(
             graph.call_function(torch._check, (is_equal,))
 
 
-def _replace(node: Any, number: Any) -> None:
+def _replace(node: torch.fx.Node, number: int) -> None:
     """A number in place of a node."""
 
-    def value(inner: Any) -> Any:
+    def value(inner: torch.fx.Node) -> int:
         return number if inner is node else inner
 
     for user in list(node.users):
@@ -82,5 +82,5 @@ def _replace(node: Any, number: Any) -> None:
         )
 
 
-def _is_tensor(result: Any) -> bool:
+def _is_tensor(result: torch.fx.Node) -> bool:
     return isinstance(result, fx.Node) and isinstance(result.meta.get("val"), torch.Tensor)

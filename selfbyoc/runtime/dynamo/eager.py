@@ -25,7 +25,7 @@ _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, tor
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, *_INTEGERS)
 
 
-def eagerly(module: Any, reason: str) -> Callable[..., Any]:
+def eagerly(module: torch.fx.GraphModule, reason: str) -> Callable[..., Any]:
     """The graph as PyTorch runs it, after the warning."""
     hint = next((hint for op, hint in _HINTS.items() if op in reason), "")
     text = f"{described(module)}: PyTorch runs it: {reason}{hint}"
@@ -34,7 +34,7 @@ def eagerly(module: Any, reason: str) -> Callable[..., Any]:
     return run
 
 
-def described(module: Any) -> str:
+def described(module: torch.fx.GraphModule) -> str:
     """`torch.compile: a graph of 3 ops from forward, model.py:12`."""
     calls = [n for n in module.graph.nodes if n.op.startswith("call_")]
     traces = [str(n.meta.get("stack_trace") or "") for n in calls]
@@ -44,7 +44,7 @@ def described(module: Any) -> str:
     return f"torch.compile: a graph of {len(calls)} op{'s' * (len(calls) != 1)}{where}"
 
 
-def why_not(module: Any, inputs: Sequence[Any]) -> str:
+def why_not(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
     """Why nothing of a graph is compiled; empty where it may be."""
     for value in inputs:
         if isinstance(value, torch.Tensor) and (reason := _foreign(value)):
@@ -58,7 +58,7 @@ def why_not(module: Any, inputs: Sequence[Any]) -> str:
     return ""
 
 
-def _foreign(value: Any) -> str:
+def _foreign(value: torch.Tensor) -> str:
     """What about a tensor is not that of a plain one in the CPU's memory."""
     if value.device.type != "cpu":
         return f"an input is on {value.device}; expected the CPU"
@@ -77,6 +77,6 @@ def _names(dtypes: Sequence[Any]) -> str:
     return ", ".join(str(d).removeprefix("torch.") for d in dtypes)
 
 
-def random_op(module: Any) -> str:
+def random_op(module: torch.fx.GraphModule) -> str:
     """An op of a functional graph that draws random numbers, which TVM would draw once, or not."""
     return next(filter(None, map(draws, module.graph.nodes)), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import FallbackWarning, InputError
 from ...partition.refusal import SHAPE
@@ -13,6 +13,9 @@ from .options import Options
 from .results import Results
 from .sizes import Open, Sizes, results_at
 from .specialised import Specialised
+
+if TYPE_CHECKING:
+    import torch
 
 _COMPARED = 3  # sizes at which the results are compared with PyTorch's
 _KEPT = 1024  # sizes of which is known how their results lie
@@ -25,7 +28,7 @@ class EverySize(Specialised):
 
     def __init__(
         self,
-        module: Any,
+        module: torch.fx.GraphModule,
         given: Sequence[Any],
         weights: Sequence[int],
         options: Options,

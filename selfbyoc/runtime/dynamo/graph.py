@@ -30,7 +30,9 @@ class Graph:
 
     _boxed_call = True
 
-    def __init__(self, module: Any, options: Options, written: frozenset[int]) -> None:
+    def __init__(
+        self, module: torch.fx.GraphModule, options: Options, written: frozenset[int]
+    ) -> None:
         self._module, self._options, self._written = module, options, written
         self._weights: list[int] | None = None
         values = [n.meta.get("val") for n in module.graph.find_nodes(op="placeholder")]

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, did_you_mean
 from ...partition import check_target
+
+if TYPE_CHECKING:
+    from ...language.composite import Composite
 
 
 @dataclass(frozen=True)
 class Options:
     """As `selfbyoc.build` takes them, and three of this backend."""
 
-    target: Any = None
-    composites: Iterable[Any] | None = None
+    target: str | None = None
+    composites: Iterable[Composite] | None = None
     verify: bool = False
     verify_timeout: float = 300.0
     guard: Any = None

@@ -58,7 +58,7 @@ class Open:
         return [found.get(n) for n in live]
 
 
-def open_sizes(module: Any, weights: Sequence[int]) -> Open | None:
+def open_sizes(module: torch.fx.GraphModule, weights: Sequence[int]) -> Open | None:
     """Those of a functional graph; None where it has none. Raises InputError where a library for
     all of them cannot do as PyTorch does.
     """
@@ -100,7 +100,7 @@ def _bounds(symbol: Any, values: Sequence[Any]) -> tuple[int, int | None]:
     return max(int(known.lower), 0), int(known.upper) if is_bound else None
 
 
-def _check_indices(module: Any) -> None:
+def _check_indices(module: torch.fx.GraphModule) -> None:
     for node in module.graph.nodes:
         name = _op(node)
         if name not in _INDEXING:
@@ -114,13 +114,13 @@ def _check_indices(module: Any) -> None:
             raise InputError(f"{node.target} has indices of an open size")
 
 
-def _op(node: Any) -> str:
+def _op(node: torch.fx.Node) -> str:
     """The name of an ATen op that is called; none for anything else."""
     packet = getattr(node.target, "overloadpacket", None)
     return getattr(packet, "__name__", "") if node.op == "call_function" else ""
 
 
-def _is_within(index: Any, extent: Any) -> bool:
+def _is_within(index: torch.fx.Node | None, extent: Any) -> bool:
     """Whether an index is one of 0, 1, ... up to an extent, by how it was made: masks are read so;
     None takes all.
     """
@@ -136,7 +136,7 @@ def _is_within(index: Any, extent: Any) -> bool:
     return (start, step) == (0, 1) and bool(_expression(end) == _expression(extent))
 
 
-def _is_counted(index: Any) -> bool:
+def _is_counted(index: torch.fx.Node) -> bool:
     """Whether it is of integers that hold any size: of bools or bytes an index is a mask."""
     return getattr(index.meta.get("val"), "dtype", None) in (torch.int32, torch.int64)
 
@@ -145,7 +145,7 @@ def _expression(extent: Any) -> Any:
     return extent.node.expr if isinstance(extent, torch.SymInt) else extent
 
 
-def results_at(module: Any, symbols: Mapping[Any, int]) -> list[Any]:
+def results_at(module: torch.fx.GraphModule, symbols: Mapping[Any, int]) -> list[Any]:
     """What a graph returns at some sizes: of a tensor shape and strides, else the number."""
     (last,) = module.graph.find_nodes(op="output")
     values = [getattr(node, "meta", {}).get("val", node) for node in last.args[0]]

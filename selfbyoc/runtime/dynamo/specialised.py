@@ -31,7 +31,7 @@ class Specialised:
 
     def __init__(
         self,
-        module: Any,
+        module: torch.fx.GraphModule,
         given: Sequence[Any],
         weights: Sequence[int],
         options: Options,
@@ -119,7 +119,7 @@ def _indices(library: Library) -> list[tuple[int, int, int]]:
     return [(names.index(name), low, high) for name, (low, high) in library.index_bounds.items()]
 
 
-def _are_beyond(indices: Sequence[tuple[int, int, int]], live: Sequence[Any]) -> bool:
+def _are_beyond(indices: Sequence[tuple[int, int, int]], live: Sequence[torch.Tensor]) -> bool:
     """Whether a number is no index of anything."""
     for place, low, high in indices:
         if live[place].numel():
@@ -144,7 +144,10 @@ def _readable(tensor: Any) -> Any:
 
 
 def _library(
-    module: Any, live: Sequence[Any], options: Options, dims: Sequence[Any] | None
+    module: torch.fx.GraphModule,
+    live: Sequence[torch.Tensor],
+    options: Options,
+    dims: Sequence[Any] | None,
 ) -> Library:
     """Import and build; every error as one of ours."""
     try:

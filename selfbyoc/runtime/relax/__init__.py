@@ -19,6 +19,7 @@ from ...machine.gpu import is_gpu
 from ...simplify.relax.exprs import steps_of
 from ...tvm import tensor, tvm
 from ...tvm.config import kernel_config
+from ...tvm.types import Executable, Function, Module, NDArray, Target
 from ..alignment import lies_well, read_only
 from ..compiled import Compiled
 from ..system_compiler import check_compiler
@@ -34,7 +35,7 @@ from_dlpack, Tensor = tvm.runtime.from_dlpack, tvm.runtime.Tensor
 __all__ = ["functions_outside"]
 
 
-def compile_module(mod: tvm.IRModule, target: Any) -> Compiled:
+def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:
     """A partitioned module compiled."""
     planned, config = PlannedMemory(), kernel_config(target)
     with target, tvm.transform.PassContext(opt_level=3, config=config, instruments=[planned]):
@@ -48,7 +49,7 @@ def compile_module(mod: tvm.IRModule, target: Any) -> Compiled:
             kernels.forget(coded)
 
 
-def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], tuple[str, ...]]:
+def _with_rest(coded: tvm.IRModule, target: Target) -> tuple[Any, dict[str, str], tuple[str, ...]]:
     """Schedule what no composite took, and compile; what a schedule made that does not compile is
     compiled as TVM has it. The Executable, what is unscheduled, and the sums among that.
     """
@@ -72,17 +73,17 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], t
     return done(scheduled, {**rest.unscheduled, **wrong})
 
 
-def weights_once(native: Any) -> Any:
+def weights_once(native: Executable) -> Any:
     """Relax stores each weight once as it is."""
     return native
 
 
-def python_functions(native: Any) -> tuple[str, ...]:
+def python_functions(native: Executable) -> tuple[str, ...]:
     """What a built model calls of TVM's Python package, which no other program has."""
     return tuple(sorted(set(re.findall(r"relax\.run\.\w+", native.stats()))))
 
 
-def session(native: Any) -> Any:
+def session(native: Executable) -> Any:
     """A virtual machine on the CPU; 0.27 compiles C sources when it makes one."""
     if _has_sources(getattr(native, "mod", native)):
         check_compiler("to call C sources")
@@ -90,7 +91,7 @@ def session(native: Any) -> Any:
     return relax.VirtualMachine(native, tvm.cpu())
 
 
-def _inside(module: Any) -> Iterator[Any]:
+def _inside(module: Module) -> Iterator[Any]:
     """The modules of LLVM that a module of the runtime imports."""
     for inner in module.imports:
         if inner.kind == "llvm":
@@ -98,7 +99,7 @@ def _inside(module: Any) -> Iterator[Any]:
         yield from _inside(inner)
 
 
-def _assemble(module: Any) -> None:
+def _assemble(module: Module) -> None:
     """Have a module make its machine code, as it does when it is first asked for a function: the
     virtual machine asks one kernel after the other, half a second for twenty.
     """
@@ -106,12 +107,12 @@ def _assemble(module: Any) -> None:
         module.get_function("")
 
 
-def _has_sources(module: Any) -> bool:
+def _has_sources(module: Module) -> bool:
     """Whether a module of the runtime is C source, or imports some."""
     return module.kind == "c" or any(map(_has_sources, module.imports))
 
 
-def calling(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[Any, Any]:
+def calling(machine: Any, names: Sequence[str], tensors: Sequence[NDArray]) -> tuple[Any, Any]:
     """The machine's normal call on tensors that exist already, and what reads its last result."""
     main = machine["main"]
     last: list[Any] = []
@@ -126,15 +127,15 @@ def calling(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple
     return call, outputs
 
 
-def _is_array(result: Any) -> bool:
+def _is_array(result: NDArray) -> bool:
     return not hasattr(result, "numpy")
 
 
-def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
+def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
     """`main` of a virtual machine of its own, from tensors to tensors."""
     main = session(native)["main"]
 
-    def call(tensors: Sequence[Any]) -> list[Any]:
+    def call(tensors: Sequence[NDArray]) -> list[Any]:
         result = _result(main, tensors)
         return list(result) if _is_array(result) else [result]
 
@@ -147,7 +148,7 @@ _CAST = re.compile(
 )
 
 
-def _result(main: Any, tensors: Sequence[Any]) -> Any:
+def _result(main: Function, tensors: Sequence[NDArray]) -> Any:
     """What `main` returns. Of sizes that data decide the virtual machine says by an error of its
     own that they do not fit.
     """
@@ -162,7 +163,9 @@ def _result(main: Any, tensors: Sequence[Any]) -> Any:
         raise InputError(f"a size that is computed: {text}") from err
 
 
-def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+def bound_arrays(
+    native: Executable, names: Sequence[str]
+) -> Callable[[Sequence[np.ndarray]], list[Any]]:
     """`main` of a virtual machine of its own, from arrays to views of its results. What lies well
     is read where it lies, all else is copied.
     """
@@ -218,7 +221,7 @@ def copied(value: Any) -> np.ndarray:
     return read_only(from_dlpack(value).numpy())
 
 
-def to_tensor(array: np.ndarray) -> Any:
+def to_tensor(array: np.ndarray) -> NDArray:
     """A TVM tensor, aligned: TVM 0.27 takes NumPy arrays as they lie in memory, and its kernels
     crash on those that are not 64-byte aligned.
     """

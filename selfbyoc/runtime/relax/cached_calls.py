@@ -11,6 +11,7 @@ from typing import Any
 from tvm import relax
 
 from ...tvm import structural_equal, tvm
+from ...tvm.types import Binding, Expr
 
 MAKE_SHAPE, VIEW = "vm.builtin.make_shape", "vm.builtin.reshape"
 
@@ -42,7 +43,7 @@ def vm_pipeline() -> tvm.transform.Pass:
 
 def _once(is_one: Callable[[Any], bool]) -> tvm.transform.Pass:
     @tvm.transform.module_pass(opt_level=0, name="MadeOnce")
-    def made_once(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+    def made_once(mod: tvm.IRModule, _: object) -> tvm.IRModule:
         done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
         for gv, func in mod.functions.items():
             if isinstance(func, relax.Function):
@@ -61,14 +62,14 @@ class _Once(relax.PyExprMutator):
         self.is_one = is_one
         self.made: list[dict[str, list[tuple[Any, Any]]]] = []
 
-    def visit_seq_expr_(self, seq: Any) -> Any:
+    def visit_seq_expr_(self, seq: Expr) -> Expr:
         """A sequence, with values of its own."""
         self.made.append({})
         done = super().visit_seq_expr_(seq)
         self.made.pop()
         return done
 
-    def visit_var_binding_(self, binding: Any) -> None:
+    def visit_var_binding_(self, binding: Binding) -> None:
         """A binding; none of a value that there is, nor of another name."""
         value = binding.value
         if isinstance(value, relax.Var) and structural_equal(value.ty, binding.var.ty):
@@ -87,15 +88,15 @@ class _Once(relax.PyExprMutator):
             self.set_var_remap(binding.var, known)
 
 
-def _is_shape(value: Any) -> bool:
+def _is_shape(value: Expr) -> bool:
     return _called(value) == MAKE_SHAPE
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: Expr) -> bool:
     """Of a memory, or of another tensor's."""
     return _called(value) in ("relax.memory.alloc_tensor", "relax.reshape", VIEW)
 
 
-def _called(value: Any) -> str:
+def _called(value: Expr) -> str:
     op = value.op if isinstance(value, relax.Call) else None
     return str(getattr(op, "global_symbol", getattr(op, "name", "")))

@@ -12,10 +12,11 @@ from tvm import relax
 
 from ...simplify.relax.exprs import leaves
 from ...tvm import tir, tvm, walk
+from ...tvm.types import Binding, Expr, Function, Type
 
 
 @tvm.transform.module_pass(opt_level=0, name="ComputedSizesFirst")
-def computed_sizes_first(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+def computed_sizes_first(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """Each size that is computed before what has it, and a dataflow block for what comes after it:
     within a block TVM sorts as it likes.
     """
@@ -26,7 +27,7 @@ def computed_sizes_first(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
     return done
 
 
-def _computed(func: Any) -> dict[Any, Any]:
+def _computed(func: Function) -> dict[Expr, Binding]:
     """The variables that a function computes: symbol -> the binding that defines it."""
     found: dict[Any, Any] = {}
     if not isinstance(func.body, relax.SeqExpr):
@@ -40,7 +41,7 @@ def _computed(func: Any) -> dict[Any, Any]:
     return found
 
 
-def _symbols(node: Any) -> list[Any]:
+def _symbols(node: Type) -> list[Expr]:
     """The sizes without a number in a type, or in an expression and the types of what it reads:
     variables of Relax and of TIR are of one class.
     """
@@ -54,7 +55,7 @@ def _symbols(node: Any) -> list[Any]:
     return found
 
 
-def _parted(func: Any) -> Any:
+def _parted(func: Function) -> Function:
     """The function, its bindings sorted, in blocks that end where a size is known."""
     defined, blocks = _computed(func), list[Any]()
     for block in func.body.blocks:
@@ -73,7 +74,7 @@ def _parted(func: Any) -> Any:
     )
 
 
-def _sorted(bindings: Sequence[Any], defined: dict[Any, Any]) -> list[Any]:
+def _sorted(bindings: Sequence[Any], defined: dict[Expr, Binding]) -> list[Binding]:
     """In the order that they have, but each after all that it needs."""
     own = {binding.var: binding for binding in bindings}
     done: dict[Any, None] = {}
@@ -89,7 +90,9 @@ def _sorted(bindings: Sequence[Any], defined: dict[Any, Any]) -> list[Any]:
     return list(done)
 
 
-def _needed(binding: Any, own: dict[Any, Any], defined: dict[Any, Any]) -> list[Any]:
+def _needed(
+    binding: Binding, own: dict[Expr, Binding], defined: dict[Expr, Binding]
+) -> list[Binding]:
     """The bindings of this block that one reads: values, and the sizes in its type."""
     read = [own[leaf] for leaf in leaves(binding.value) if leaf in own]
     sizes = [defined[s] for s in _symbols(binding.var.ty) if s in defined]
@@ -114,8 +117,8 @@ class _Shared(relax.PyExprMutator):
             if isinstance(leaf, relax.DataflowVar) and home.get(leaf, n) != n
         }
 
-    def visit_dataflow_var_def_(self, var: Any) -> Any:
+    def visit_dataflow_var_def_(self, var: Expr) -> Expr:
         return self.shared.get(var, var)
 
-    def visit_dataflow_var_(self, var: Any) -> Any:
+    def visit_dataflow_var_(self, var: Expr) -> Expr:
         return self.shared.get(var, var)

@@ -11,6 +11,7 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_tensor, tvm
+from ...tvm.types import Function
 
 
 def without_empty_constants(mod: tvm.IRModule) -> tvm.IRModule:
@@ -22,7 +23,7 @@ def without_empty_constants(mod: tvm.IRModule) -> tvm.IRModule:
     return relax.transform.Normalize()(done)
 
 
-def _has_some(func: Any) -> bool:
+def _has_some(func: Function) -> bool:
     found: list[Any] = []
 
     def visit(node: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from tvm import relax
 
 from ...tvm import tir, tvm
+from ...tvm.types import PrimExpr
 
 _ALLOCATES = "relax.memory.alloc_storage"
 
@@ -26,7 +27,7 @@ class PlannedMemory:
             self.bytes = sum(map(int, storages)) if is_known else None
 
 
-def _storages(func: Any) -> list[Any]:
+def _storages(func: Any) -> list[PrimExpr]:
     """The sizes of the storages that a function allocates."""
     found: list[Any] = []
 

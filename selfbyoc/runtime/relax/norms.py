@@ -14,12 +14,13 @@ from tvm import relax
 from ...ir.relax import Constant
 from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tvm
+from ...tvm.types import AttrsNode, Expr
 
 _DTYPES = ("float32", "float64")  # in less the shift would lose what cancels
 
 
 @tvm.transform.module_pass(opt_level=0, name="NormsAreScales")
-def norms_are_scales(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+def norms_are_scales(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """The pass."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     for gv, func in mod.functions.items():
@@ -45,7 +46,7 @@ class _NormsAreScales(relax.PyExprMutator):
         return relax.op.add(self.builder_.emit(relax.op.multiply(x, factor)), term)
 
 
-def _has_constants(norm: Any) -> bool:
+def _has_constants(norm: Expr | None) -> bool:
     """A batch norm at inference, with nothing but its data computed."""
     if not isinstance(norm, relax.Call) or getattr(norm.op, "name", "") != "relax.nn.batch_norm":
         return False
@@ -55,7 +56,7 @@ def _has_constants(norm: Any) -> bool:
 
 
 def _scale_and_shift(
-    attrs: Any, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    attrs: AttrsNode, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """x * scale + shift, in float64."""
     scale = 1 / np.sqrt(variance.astype("float64") + float(attrs.epsilon))

@@ -11,10 +11,11 @@ from tvm import relax
 
 from ...tvm import param_buffers, structural_equal, te, tir, tvm
 from ...tvm.symbolic import symbols
+from ...tvm.types import Expr, PrimExpr, PrimFunc
 
 
 @tvm.transform.module_pass(opt_level=0, name="ReshapesWithin")
-def reshapes_within(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+def reshapes_within(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """A reshape that leaves the axes of open sizes as they are is one of the axes between."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     for gv, func in mod.functions.items():
@@ -26,7 +27,7 @@ def reshapes_within(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
     return done
 
 
-def _within(func: Any) -> Any:
+def _within(func: PrimFunc) -> PrimFunc | None:
     """The reshape by its axes, None where one of those that change is open or 0."""
     buffers = param_buffers(func)
     if len(buffers) != 2 or not all(hasattr(b, "shape") for b in buffers):
@@ -39,7 +40,7 @@ def _within(func: Any) -> Any:
         return None
     data = te.placeholder(old, buffers[0].dtype, name=buffers[0].name)
 
-    def element(*i: Any) -> Any:
+    def element(*i: Any) -> Expr:
         place: Any = tir.IntImm("int64", 0)
         for index, extent in zip(i[first : len(new) - last], after, strict=True):
             place = place * extent + index
@@ -55,7 +56,7 @@ def _within(func: Any) -> Any:
     return made.without_attr("global_symbol")
 
 
-def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
+def _common(one: Sequence[PrimExpr], other: Sequence[PrimExpr]) -> int:
     """How many extents are the same, from the first on."""
     count = 0
     while count < min(len(one), len(other)) and structural_equal(one[count], other[count]):

@@ -27,6 +27,7 @@ from ...tvm.indices import within_buffers
 from ...tvm.selects import without_truncation
 from ...tvm.starts import with_true_starts
 from ...tvm.symbolic import symbols, with_identifiers, with_own_names
+from ...tvm.types import PrimFunc, Target
 from .norms import norms_are_scales
 from .reshapes import reshapes_within
 from .sizes import sizes_of_buffers
@@ -53,7 +54,7 @@ class ScheduleRest:
     A pass between RunCodegen and tvm.compile; `build` runs it by itself.
     """
 
-    def __init__(self, target: Any | None = None, keep: Collection[str] = ()) -> None:
+    def __init__(self, target: Target | None = None, keep: Collection[str] = ()) -> None:
         self.target = host_target() if target is None else check_target(target)
         self.keep = frozenset(keep)
         self.unscheduled: dict[str, str] = {}
@@ -63,7 +64,7 @@ class ScheduleRest:
         def __call__(self, mod: tvm.IRModule) -> tvm.IRModule:
             """As every pass of TVM's can be called."""
 
-    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _: object) -> tvm.IRModule:
         """The pass: the module, its PrimFuncs scheduled."""
         with self.target:
             passes = [
@@ -91,7 +92,7 @@ class ScheduleRest:
 class OpaqueIfScheduled:
     """What somebody scheduled is fused with nothing: TVM's fusion would drop that it is."""
 
-    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _: object) -> tvm.IRModule:
         """The pass."""
         done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
         for gv, func in mod.functions.items():
@@ -101,7 +102,7 @@ class OpaqueIfScheduled:
 
 
 def schedule_rest(
-    mod: tvm.IRModule, target: Any, keep: Collection[str] = ()
+    mod: tvm.IRModule, target: Target, keep: Collection[str] = ()
 ) -> tuple[tvm.IRModule, dict[str, str]]:
     """Our default schedule for every PrimFunc; the names of those that it does not fit, and why."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
@@ -133,18 +134,18 @@ def schedule_rest(
     return _ready(done, given, target), unscheduled
 
 
-def _check_sizes(func: Any) -> None:
+def _check_sizes(func: PrimFunc) -> None:
     """What `sizes_of_buffers` has left has an extent that no schedule can learn from examples."""
     for axis in (a for a in all_extents(func) if not isinstance(a, tir.IntImm)):
         raise SymbolicError(f"its extent {axis} is handed to it as a number")
 
 
-def _is_open(func: Any) -> bool:
+def _is_open(func: PrimFunc) -> bool:
     """Whether nobody has scheduled it yet."""
     return isinstance(func, tir.PrimFunc) and not is_scheduled(func)
 
 
-def _ready(mod: tvm.IRModule, given: Collection[str], target: Any) -> tvm.IRModule:
+def _ready(mod: tvm.IRModule, given: Collection[str], target: Target) -> tvm.IRModule:
     """The module, its functions beside those `given` as TVM computes what they mean."""
     for gv, func in list(mod.functions.items()):
         if gv.name_hint in given:
@@ -159,7 +160,7 @@ def _reason(err: Exception) -> str:
     return (str(err).strip().splitlines() or [type(err).__name__])[-1]
 
 
-def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
+def failing(mod: tvm.IRModule, target: Target) -> dict[str, str]:
     """The PrimFuncs of a module that do not compile, each tried alone, and why."""
     found: dict[str, str] = {}
     for gv, func in mod.functions.items():
@@ -176,7 +177,7 @@ def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
 
 
 def functions_outside(
-    mod: tvm.IRModule, target: Any, sizes: Mapping[str, int]
+    mod: tvm.IRModule, target: Target, sizes: Mapping[str, int]
 ) -> list[tuple[str, Any, int, int, str]]:
     """What `main` calls beside kernels: name, scheduled PrimFunc, its operations, how many calls,
     and why it is left unscheduled, if it is; at these sizes of main's symbols.
@@ -196,7 +197,7 @@ def functions_outside(
     ]
 
 
-def _flops(func: Any) -> int:
+def _flops(func: PrimFunc) -> int:
     """0 where an extent is not known."""
     shapes = [getattr(buffer, "shape", None) for buffer in param_buffers(func)]
     if not all(s is not None and all(isinstance(e, tir.IntImm) for e in s) for s in shapes):
@@ -204,18 +205,18 @@ def _flops(func: Any) -> int:
     return int(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({"main": func})))
 
 
-def is_scheduled(func: Any) -> bool:
+def is_scheduled(func: PrimFunc) -> bool:
     """Whether somebody says that a PrimFunc has its schedule."""
     return func.attrs is not None and any(func.attrs.get(name) for name in SCHEDULED)
 
 
-def _scheduled(func: Any, target: Any) -> Any:
+def _scheduled(func: PrimFunc, target: Target) -> PrimFunc:
     sch = Schedule(tvm.IRModule({"main": _narrow(vector_math(without_truncation(func)))}))
     default_schedule(sch, None, target)
     return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
 
 
-def _narrow(func: Any) -> Any:
+def _narrow(func: PrimFunc) -> PrimFunc:
     """A PrimFunc with indices of 32 bits, where none of its values has 64: what narrows them later
     (0.27) loses the pragmas of loops, among them that the last tile is apart.
     """
@@ -224,7 +225,7 @@ def _narrow(func: Any) -> Any:
     return tir.transform.ForceNarrowIndexToInt32()(tvm.IRModule({"main": func}))["main"]
 
 
-def _only_indices_are_long(func: Any) -> bool:
+def _only_indices_are_long(func: PrimFunc) -> bool:
     found: list[str] = []
     sizes: list[int] = []
 

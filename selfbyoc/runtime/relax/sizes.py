@@ -14,10 +14,11 @@ from tvm import relax
 from ...ir.relax.symbols import text_of
 from ...tvm import param_buffers, structural_equal, tir, tvm
 from ...tvm.rewrite import variables_in
+from ...tvm.types import Expr, PrimExpr, PrimFunc
 
 
 @tvm.transform.module_pass(opt_level=0, name="SizesOfBuffers")
-def sizes_of_buffers(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+def sizes_of_buffers(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """No number is handed to a PrimFunc that occurs in nothing but extents of its buffers. The new
     sizes have the extents' texts for names, which errors say.
     """
@@ -37,7 +38,7 @@ def sizes_of_buffers(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
     return done
 
 
-def _of_buffers(func: Any) -> Any:
+def _of_buffers(func: Any) -> PrimFunc | None:
     """The function without parameters that are numbers; None where it has none, or needs one."""
     numbers = [p for p in func.params if _is_number(p)] if isinstance(func, tir.PrimFunc) else []
     if not numbers:
@@ -48,7 +49,7 @@ def _of_buffers(func: Any) -> Any:
         if is_new and not isinstance(extent, tir.Var) and variables_in(extent) & set(numbers):
             new.append((extent, tir.Var(text_of(extent), "int64")))
 
-    def changed(node: Any) -> Any:
+    def changed(node: PrimExpr) -> PrimExpr:
         return next((var for extent, var in new if structural_equal(node, extent)), node)
 
     kinds = {type(extent) for extent, _ in new}
@@ -57,7 +58,7 @@ def _of_buffers(func: Any) -> Any:
     done = tir.PrimFunc(rest, done.body, done.ret_type, done.attrs)
     left: set[Any] = set()
 
-    def seen(var: Any) -> Any:
+    def seen(var: Expr) -> Expr:
         left.add(var)
         return var
 
@@ -65,7 +66,7 @@ def _of_buffers(func: Any) -> Any:
     return None if left & set(numbers) else done
 
 
-def _is_number(expr: Any) -> bool:
+def _is_number(expr: Expr) -> bool:
     return isinstance(getattr(expr, "ty", None), tvm.ir.PrimType)
 
 
@@ -73,7 +74,7 @@ def _is_number(expr: Any) -> bool:
 class _Calls(relax.PyExprMutator):
     """Calls of the new functions, without the numbers."""
 
-    def __init__(self, fresh: Mapping[Any, Any]) -> None:
+    def __init__(self, fresh: Mapping[Expr, Expr]) -> None:
         super().__init__()
         self.fresh = fresh
 

@@ -12,9 +12,10 @@ from ...ir.relax.symbols import text_of
 from ...tvm import Schedule, child_blocks, dtype_of, is_reduction, param_buffers, tir, tvm, walk
 from ...tvm.rewrite import substitute
 from ...tvm.symbolic import asserting, symbols
+from ...tvm.types import Expr, PrimFunc, Stmt
 
 
-def with_sums_apart(func: Any) -> Any:
+def with_sums_apart(func: PrimFunc) -> PrimFunc:
     """A PrimFunc as TVM lowers it, whose sums that may be of nothing start in front of the loops
     over what is summed; one that looks for a place, as of the largest element, is an InputError
     where there is none.
@@ -36,7 +37,7 @@ def with_sums_apart(func: Any) -> Any:
     return asserting(done, _checks(done, without))
 
 
-def has_sums(func: Any) -> bool:
+def has_sums(func: PrimFunc) -> bool:
     """Whether a PrimFunc sums anything up, of products or not, that is not known to be nothing."""
     blocks: list[Any] = []
     walk(func.body, blocks.append, "SBlock")
@@ -45,26 +46,26 @@ def has_sums(func: Any) -> bool:
     return any(map(is_reduction, axes)) and not is_empty
 
 
-def _has_some(func: Any) -> bool:
+def _has_some(func: PrimFunc) -> bool:
     found: list[Any] = []
     walk(func.body, lambda block: found.extend(_open_extents(block)), "SBlock")
     return bool(found)
 
 
-def _open_extents(block: Any) -> list[Any]:
+def _open_extents(block: Stmt) -> list[Any]:
     """The extents that a block sums over, and starts to, which may be 0."""
     extents = [axis.dom.extent for axis in block.iter_vars if is_reduction(axis)]
     is_open = [not isinstance(extent, tir.IntImm) or int(extent) < 1 for extent in extents]
     return [] if block.init is None else [*itertools.compress(extents, is_open)]
 
 
-def _is_of_places(init: Any) -> bool:
+def _is_of_places(init: Stmt | None) -> bool:
     """Whether a reduction starts with a place that no element has, -1."""
     found: list[bool] = []
     if init is None:
         return False
 
-    def visit(store: Any) -> None:
+    def visit(store: Stmt) -> None:
         is_one = isinstance(store.value, tir.IntImm) and int(store.value) == -1
         found.append(is_one and dtype_of(store.value).startswith("int"))
 
@@ -72,7 +73,7 @@ def _is_of_places(init: Any) -> bool:
     return len(found) > 1 and any(found)
 
 
-def refusing_places_of_none(func: Any, made: Any) -> Any:
+def refusing_places_of_none(func: PrimFunc, made: PrimFunc) -> PrimFunc:
     """What was `made` of a PrimFunc, for all sizes; an InputError as of `with_sums_apart`."""
     blocks: list[Any] = []
     walk(func.body, blocks.append, "SBlock")
@@ -82,7 +83,7 @@ def refusing_places_of_none(func: Any, made: Any) -> Any:
     return asserting(made, [(substitute(c, own), text) for c, text in _checks(func, without)])
 
 
-def _checks(func: Any, extents: list[Any]) -> list[tuple[Any, str]]:
+def _checks(func: PrimFunc, extents: list[Expr]) -> list[tuple[Any, str]]:
     """That none of these is 0, if something is to be computed."""
     params = param_buffers(func)
     hollow = is_empty([params[place] for place in outputs_of(func)]) if extents else None

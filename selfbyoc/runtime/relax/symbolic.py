@@ -19,13 +19,14 @@ from ...tvm import Analyzer, SBlock, dtype_of, param_buffers, tir, walk
 from ...tvm.dispatch import Callee, entry
 from ...tvm.rewrite import folded, substitute
 from ...tvm.symbolic import size_variable, symbols, within_32_bits
+from ...tvm.types import PrimExpr, PrimFunc
 
 OTHERS = (3, 2, 17, 5, 61, 28, 43, 30)  # sizes of a symbol beside the one that is looked at
 NEIGHBOURS = range(22, 30)  # of all rests after strides
 Make = Callable[[Mapping[str, int]], "Example | None"]
 
 
-def all_extents(func: Any) -> list[Any]:
+def all_extents(func: PrimFunc) -> list[PrimExpr]:
     """The extents of a PrimFunc's buffers and axes."""
     shapes = (getattr(buffer, "shape", None) for buffer in param_buffers(func))
     found = [extent for shape in shapes if shape is not None for extent in shape]
@@ -39,7 +40,9 @@ def all_extents(func: Any) -> list[Any]:
     return found
 
 
-def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]) -> dict[str, Any]:
+def scheduled_for_all_sizes(
+    name: str, func: PrimFunc, schedule: Callable[[Any], Any]
+) -> dict[str, PrimFunc]:
     """The PrimFunc as `schedule` makes it, for every size of its symbols: learnt from some; and
     those that it calls, by name. Raises SymbolicError where they differ in more than sizes.
     """
@@ -79,7 +82,7 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
     return {name: entry(hollow, [*map(Callee, parts)], which, demanded(wrong, outputs)), **parts}
 
 
-def _check_handed_on(func: Any) -> None:
+def _check_handed_on(func: PrimFunc) -> None:
     """0.27 hands floats that it computes as others from one function to another as integers, which
     that one refuses.
     """

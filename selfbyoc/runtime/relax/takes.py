@@ -4,15 +4,13 @@ lowered (32 lines for a bicubic resize, 0.27). What it would do otherwise, `with
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import relax
 
 from ...tvm import tvm
 
 
 @tvm.transform.module_pass(opt_level=0, name="ClippedTakes")
-def clipped_takes(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+def clipped_takes(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """The pass."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     for gv, func in mod.functions.items():

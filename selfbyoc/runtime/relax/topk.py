@@ -9,17 +9,18 @@ from typing import Any
 from ...ir.relax.symbols import text_of
 from ...tvm import Analyzer, StringImm, walk
 from ...tvm.symbolic import asserting
+from ...tvm.types import Expr, PrimFunc
 
 _SORT = "tvm.contrib.sort.topk"
 
 
-def with_enough(func: Any) -> Any:
+def with_enough(func: PrimFunc) -> PrimFunc:
     """A PrimFunc that raises an InputError where an axis has fewer elements than are taken of it:
     of whatever model, and in a branch only where that is taken.
     """
     calls: list[Any] = []
 
-    def visit(call: Any) -> None:
+    def visit(call: Expr) -> None:
         first = call.args[0] if call.args else None
         if isinstance(first, StringImm) and first.value == _SORT:
             calls.append(call)
@@ -28,7 +29,7 @@ def with_enough(func: Any) -> Any:
     return asserting(func, [check for call in calls for check in _checks(call)])
 
 
-def _checks(call: Any) -> list[tuple[Any, str]]:
+def _checks(call: Expr) -> list[tuple[Any, str]]:
     """What has to hold for one call of the sort: data, results, how many, axis, and more."""
     data, result = (list(array.args[1].args) for array in call.args[1:3])
     axis = int(call.args[-3])

@@ -9,13 +9,14 @@ from tvm import relax
 
 from ...machine import machine_at_hand
 from ...tvm import structural_equal, tvm
+from ...tvm.types import Expr
 
 OPAQUE = 8  # TOpPattern.kOpaque
 MANY_SLICES = 8  # of one value: steps of a recurrent network
 
 
 @tvm.transform.module_pass(opt_level=0, name="SlicesApart")
-def slices_apart(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+def slices_apart(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """What stays by itself, not fused into its readers: many slices of one value, the steps of an
     unrolled recurrent network, so that what is equal but for that slice is one function; and joined
     values whose parts are runs shorter than a vector (4 x 300 channels of 2x2 pixels, batch norm
@@ -42,7 +43,7 @@ def slices_apart(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
     return tvm.IRModule({**dict(mod.functions.items()), **opaque}, attrs=mod.attrs)
 
 
-def _run(call: Any) -> float:
+def _run(call: Expr) -> float:
     """Neighbouring elements that come from one part of a joined value; many, where not known."""
     part, whole = (ty.shape.values for ty in (call.args[1].fields[0].ty, call.ty))
     pairs = enumerate(zip(part, whole, strict=True))

@@ -11,12 +11,13 @@ from typing import Any
 from tvm import relax
 
 from ...tvm import tir, tvm
+from ...tvm.types import Expr, Function
 
 KERNELS = ("relax.call_tir", "relax.call_dps_packed")  # they write memory of their own
 
 
 @tvm.transform.module_pass(opt_level=0, name="LastReshapesAreViews")
-def last_reshapes_are_views(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+def last_reshapes_are_views(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """The module, with a view for each reshape that a block hands out of what a kernel computed for
     it alone.
     """
@@ -28,7 +29,7 @@ def last_reshapes_are_views(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
     return done
 
 
-def _reshapes(func: Any, mod: tvm.IRModule) -> Iterator[Any]:
+def _reshapes(func: Function, mod: tvm.IRModule) -> Iterator[Any]:
     """The calls. What is a result itself, or an argument, is copied: two results, or a result and
     an argument, are never one memory.
     """
@@ -44,13 +45,13 @@ def _reshapes(func: Any, mod: tvm.IRModule) -> Iterator[Any]:
                 yield from [value] if shown else []
 
 
-def _kernel(value: Any) -> str:
+def _kernel(value: Expr) -> str:
     """The op that calls one, or ''."""
     name = getattr(value.op, "name", "") if isinstance(value, relax.Call) else ""
     return name if name in KERNELS else ""
 
 
-def _is_reshape(value: Any, mod: tvm.IRModule) -> bool:
+def _is_reshape(value: Expr, mod: tvm.IRModule) -> bool:
     if _kernel(value) != "relax.call_tir" or len(value.args) > 2 or len(value.args[1]) != 1:
         return False
     func = mod[value.args[0]]
@@ -59,11 +60,11 @@ def _is_reshape(value: Any, mod: tvm.IRModule) -> bool:
 
 @relax.expr_functor.mutator
 class _Views(relax.PyExprMutator):
-    def __init__(self, reshapes: list[Any]) -> None:
+    def __init__(self, reshapes: list[Expr]) -> None:
         super().__init__()
         self.reshapes = reshapes
 
-    def visit_call_(self, call: Any) -> Any:
+    def visit_call_(self, call: Expr) -> Expr:
         if not any(call.same_as(one) for one in self.reshapes):
             return call
         viewed = self.visit_expr(call.args[1][0])

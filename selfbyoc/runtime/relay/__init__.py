@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relay
@@ -18,6 +18,7 @@ from ...errors import InputError
 from ...ir.relay.hollow import hollow
 from ...partition.relay import external_functions
 from ...tvm import tensor, tvm
+from ...tvm.types import Executable, IRModule, NDArray, Target
 from ..alignment import lies_well, read_only
 from ..compiled import Compiled
 from . import vm
@@ -25,17 +26,20 @@ from .as_tvm_lowers import lowering
 from .memory import planned_memory
 from .vm import compile_for_machine, is_machine, machine
 
+if TYPE_CHECKING:
+    import torch
+
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
 
 
 def functions_outside(
-    mod: Any, target: Any, sizes: Mapping[str, int]
+    mod: IRModule, target: Target, sizes: Mapping[str, int]
 ) -> list[tuple[str, Any, int, int, str]]:
     """None that could be told: relay.build lowers them by itself, by TOPI's schedules."""
     return []
 
 
-def compile_module(mod: tvm.IRModule, target: Any) -> Compiled:
+def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:
     """A partitioned module compiled; the virtual machine plans no memory. TVM schedules what no
     composite took.
     """
@@ -70,19 +74,19 @@ def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:
     )  # fmt: skip
 
 
-def python_functions(native: Any) -> tuple[str, ...]:
+def python_functions(native: Executable) -> tuple[str, ...]:
     """What a built model calls of TVM's Python package: the graph executor calls none."""
     return ()
 
 
-def session(native: Any) -> Any:
+def session(native: Executable) -> Any:
     """A graph executor of the library on the CPU, or its virtual machine."""
     if is_machine(native):
         return machine(native)
     return graph_executor.GraphModule(native["default"](tvm.cpu()))
 
 
-def calling(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[Any, Any]:
+def calling(module: Any, names: Sequence[str], tensors: Sequence[NDArray]) -> tuple[Any, Any]:
     """The executor's normal call on inputs that are set once, and what reads its last result."""
     if isinstance(module, VirtualMachine):
         return vm.calling(module, tensors)
@@ -92,7 +96,7 @@ def calling(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[
     return module.run, lambda: [module.get_output(i).numpy() for i in range(count)]
 
 
-def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
+def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
     """A graph executor of its own, from tensors to tensors: it reads the inputs where they are, and
     the outputs are its own memory, until the next call.
     """
@@ -102,7 +106,7 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
     passed = _passed(given, found)
     last: list[Any] = [None] * len(given)
 
-    def call(tensors: Sequence[Any]) -> list[Any]:
+    def call(tensors: Sequence[NDArray]) -> list[Any]:
         if len(tensors) != len(given):
             raise InputError(f"expected tensors for {list(names)}, found {len(tensors)}")
         for n, value in enumerate(tensors):
@@ -119,7 +123,7 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
     return call
 
 
-def _check_type(name: str, tensor: Any, like: Any) -> None:
+def _check_type(name: str, tensor: NDArray, like: Any) -> None:
     """TVM 0.17 looks at the shape alone where it reads a tensor, and reads on past the end of
     smaller elements; at the number of bytes alone where it copies one.
     """
@@ -135,7 +139,9 @@ def _check_type(name: str, tensor: Any, like: Any) -> None:
         )
 
 
-def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+def bound_arrays(
+    native: Executable, names: Sequence[str]
+) -> Callable[[Sequence[np.ndarray]], list[Any]]:
     """A graph executor of its own, from arrays to views of its results. What lies well is read
     where it lies, all else is copied.
     """
@@ -162,12 +168,12 @@ def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.nda
     return call
 
 
-def _passed(given: Sequence[Any], found: Sequence[Any]) -> set[int]:
+def _passed(given: Sequence[NDArray], found: Sequence[NDArray]) -> set[int]:
     """Inputs that are outputs too: the executor hands out its own memory, which must be filled."""
     return {n for n, i in enumerate(given) if any(_address(i) == _address(o) for o in found)}
 
 
-def _executor(native: Any, names: Sequence[str]) -> tuple[Any, Any, list[Any], list[Any]]:
+def _executor(native: Executable, names: Sequence[str]) -> tuple[Any, Any, list[Any], list[Any]]:
     """Of a graph executor: what runs it, what sets an input's address, its inputs and outputs."""
     module = native["default"](tvm.cpu())
     places = [int(module["get_input_index"](name)) for name in names]
@@ -177,12 +183,12 @@ def _executor(native: Any, names: Sequence[str]) -> tuple[Any, Any, list[Any], l
     return module["run"], lambda n, value: zero_copy(places[n], value), given, found
 
 
-def _address(tensor: Any) -> int:
+def _address(tensor: NDArray) -> int:
     memory = tensor.handle.contents
     return int(memory.data or 0) + int(memory.byte_offset)
 
 
-def _view(tensor: Any) -> np.ndarray:
+def _view(tensor: NDArray) -> np.ndarray:
     """A tensor's memory as an array that keeps it alive. TVM 0.17's from_dlpack makes one that is
     read-only, and cannot do bool.
     """
@@ -193,16 +199,16 @@ def _view(tensor: Any) -> np.ndarray:
     return np.ndarray(tensor.shape, dtype, buffer=memory)
 
 
-def to_tensor(array: np.ndarray) -> Any:
+def to_tensor(array: np.ndarray) -> NDArray:
     """A TVM tensor, aligned: TVM allocates and copies."""
     return tensor(np.asarray(array, order="C"))
 
 
-def view_of(tensor: Any) -> np.ndarray:
+def view_of(tensor: NDArray) -> np.ndarray:
     """A tensor as an array, of the same memory; a copy to read where that has strides."""
     return read_only(tensor.numpy()) if tensor.handle.contents.strides else _view(tensor)
 
 
-def copied(value: Any) -> np.ndarray:
+def copied(value: torch.Tensor) -> np.ndarray:
     """What knows DLPack as a copy to read."""
     return read_only(from_dlpack(value).numpy())

@@ -9,9 +9,10 @@ from ...tvm import tvm
 from ...tvm.c import for_c
 from ...tvm.indices import within_buffers
 from ...tvm.starts import with_true_starts
+from ...tvm.types import Target
 
 
-def lowering(target: Any) -> dict[str, Any]:
+def lowering(target: Target) -> dict[str, Any]:
     """Options of the PassContext, for a build for this target."""
     changes = [within_buffers, with_true_starts]
     if str(tvm.target.Target(target).kind) == "c":

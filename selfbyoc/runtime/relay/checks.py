@@ -14,6 +14,7 @@ from ...codegen.relay import CHECK
 from ...ir.relay.walk import postorder, rebuild
 from ...tvm import tvm
 from ...tvm.symbolic import INPUT_ERROR
+from ...tvm.types import Buffer, Expr, PrimFunc, Stmt, Type
 
 # (elements of the value, sizes of the data) -> what has to hold
 Holds = Callable[[Callable[[int], Any], Sequence[Any]], Any]
@@ -41,7 +42,7 @@ class Checks:
         )
         return relay.transform.InferType()(done)
 
-    def copy(self, value: Any, ty: Any, data: Any, rank: int, holds: Holds, text: str) -> Any:
+    def copy(self, value: Expr, ty: Type, data: Expr, rank: int, holds: Holds, text: str) -> Expr:
         """A value of this type behind a check of the sizes of `data`, of so many axes."""
         var = relay.GlobalVar(self._name())
         self._functions[var] = _function(var.name_hint, ty, rank, _kernel(ty, rank, holds, text))
@@ -57,13 +58,13 @@ class Checks:
         return name
 
 
-def _kernel(ty: Any, rank: int, holds: Holds, text: str) -> Any:
+def _kernel(ty: Type, rank: int, holds: Holds, text: str) -> PrimFunc:
     """The copy, as a PrimFunc."""
     sizes = te.placeholder((rank,), "int64", "sizes")
     shape = [te.var(f"d{n}", "int64") if isinstance(e, tir.Any) else e for n, e in _extents(ty)]
     value = te.placeholder(shape, ty.dtype, "value")
 
-    def body(given: Sequence[Any], results: Sequence[Any]) -> Any:
+    def body(given: Sequence[Buffer], results: Sequence[Buffer]) -> Stmt:
         builder = tir.ir_builder.create()
         condition = holds(
             lambda n: given[0].vload([n]).astype("int64"),
@@ -83,11 +84,11 @@ def _kernel(ty: Any, rank: int, holds: Holds, text: str) -> Any:
     return te.create_prim_func([value, sizes, done])
 
 
-def _extents(ty: Any) -> list[tuple[int, Any]]:
+def _extents(ty: Type) -> list[tuple[int, Any]]:
     return list(enumerate(ty.shape))
 
 
-def _function(name: str, ty: Any, rank: int, kernel: Any) -> relay.Function:
+def _function(name: str, ty: Type, rank: int, kernel: PrimFunc) -> relay.Function:
     """The external function. Its body reads both, and its result is as large as the value: that
     alone is asked of it.
     """

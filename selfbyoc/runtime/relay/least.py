@@ -9,13 +9,13 @@ machine calls no kernel whose results have no elements.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from tvm import relay, tir
 
 from ...ir.relay.any import Instance, instance, names_of, sizes_for
 from ...ir.relay.walk import postorder
 from ...tvm import tvm
+from ...tvm.types import Expr, Type
 from ..empty_tensors import axes_of
 from .checks import Checks
 
@@ -31,7 +31,7 @@ def with_places_checked(mod: tvm.IRModule) -> tvm.IRModule:
     checks = Checks(mod)
     symbols = {tuple(sizes[name] for sizes in taken): name for name in names.values()}
 
-    def checked(expr: Any, made_of: Any, new: Mapping[Any, Any]) -> Any:
+    def checked(expr: Expr, made_of: Expr, new: Mapping[Expr, Expr]) -> Expr:
         for axis, least in _asked(expr):
             size = _size(expr.args[0], axis, made)
             known = f"size {symbols[size]}" if size in symbols else f"axis {axis} of {expr.op.name}"
@@ -41,7 +41,7 @@ def with_places_checked(mod: tvm.IRModule) -> tvm.IRModule:
     return checks.rebuilt(checked)
 
 
-def _asked(expr: Any) -> Iterator[tuple[int, int]]:
+def _asked(expr: Expr) -> Iterator[tuple[int, int]]:
     """Axes that are not known to be long enough, and how long they have to be."""
     name = getattr(getattr(expr, "op", None), "name", "")
     if name not in ("argmax", "argmin", "topk"):
@@ -53,19 +53,19 @@ def _asked(expr: Any) -> Iterator[tuple[int, int]]:
             yield axis, least
 
 
-def _size(data: Any, axis: int, made: Sequence[Instance | None]) -> tuple[Any, ...]:
+def _size(data: Expr, axis: int, made: Sequence[Instance | None]) -> tuple[int, ...]:
     """An extent at each of the sizes that were tried."""
     return tuple(int(each.type_of(data).shape[axis]) for each in made if each is not None)
 
 
 def _checked(
-    checks: Checks, result: Any, data: Any, was: Any, axis: int, least: int, known: str
-) -> Any:
+    checks: Checks, result: Expr, data: Expr, was: Expr, axis: int, least: int, known: str
+) -> Expr:
     """A result, or several, behind a check of this axis of the data."""
     text = f"{known}: expected {'1 or more' if least == 1 else f'at least {least}'}"
     rank = len(was.args[0].checked_type.shape)
 
-    def one(x: Any, ty: Any) -> Any:
+    def one(x: Expr, ty: Type) -> Expr:
         return checks.copy(x, ty, data, rank, lambda _, sizes: sizes[axis] >= least, text)
 
     if not isinstance(was.checked_type, relay.TupleType):

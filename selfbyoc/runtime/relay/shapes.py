@@ -14,6 +14,7 @@ from typing import Any
 from tvm import relay, tir
 
 from ...tvm import tvm
+from ...tvm.types import Expr
 from .checks import Checks, Holds
 
 _TEXTS = {
@@ -27,7 +28,7 @@ def with_shapes_checked(mod: tvm.IRModule) -> tvm.IRModule:
     """The module, its main with these checks."""
     checks = Checks(mod)
 
-    def checked(was: Any, expr: Any, _: Mapping[Any, Any]) -> Any:
+    def checked(was: Expr, expr: Expr, _: Mapping[Expr, Expr]) -> Expr:
         name = getattr(getattr(was, "op", None), "name", "")
         how = name.removeprefix("dyn.")
         if how not in _TEXTS:

@@ -13,25 +13,26 @@ from ...codegen.relay import kept_targets
 from ...errors import InputError
 from ...tvm import tvm
 from ...tvm.symbolic import INPUT_ERROR
+from ...tvm.types import Executable, Module, Target
 from ..alignment import lies_well
 from .as_tvm_lowers import lowering
 from .least import with_places_checked
 from .shapes import with_shapes_checked
 
 
-def is_machine(native: Any) -> bool:
+def is_machine(native: Executable) -> bool:
     """Whether a library runs on the virtual machine."""
     return getattr(native, "type_key", "") == "VMExecutable"
 
 
-def compile_for_machine(mod: tvm.IRModule, target: Any) -> Any:
+def compile_for_machine(mod: tvm.IRModule, target: Target) -> Module:
     """A partitioned module -> its executable, which the virtual machine runs."""
     mod = with_shapes_checked(with_places_checked(mod))
     with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
         return relay.vm.compile(mod, target=target).mod
 
 
-def machine(native: Any) -> VirtualMachine:
+def machine(native: Executable) -> VirtualMachine:
     """A virtual machine on the CPU."""
     return VirtualMachine(native, tvm.cpu())
 
@@ -46,14 +47,14 @@ def calling(machine: VirtualMachine, tensors: Sequence[Any]) -> tuple[Any, Any]:
     return call, lambda: [tensor.numpy() for tensor in _tensors(last[0])]
 
 
-def bound(native: Any) -> Callable[[Sequence[Any]], list[Any]]:
+def bound(native: Executable) -> Callable[[Sequence[Any]], list[Any]]:
     """`main` of a virtual machine of its own, from tensors to tensors."""
     own = machine(native)
     return lambda tensors: _tensors(_result(own, tensors))
 
 
 def bound_arrays(
-    native: Any, to_tensor: Callable[[Any], Any], view_of: Callable[[Any], np.ndarray]
+    native: Executable, to_tensor: Callable[[Any], Any], view_of: Callable[[Any], np.ndarray]
 ) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """The same from arrays to views of its results. What lies well is read where it lies, all else
     is copied.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -13,25 +13,28 @@ from ..kernels.attention.plan import plan
 from ..kernels.attention.schedule import schedule
 from .sizes import check_sizes
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 KERNEL = Kernel(plan, compute, schedule)
 
 
 def _pattern(
-    q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any, second_mask: Any
-) -> Any:
+    q: Node, k: Node, v: Node, scale: Node, mask: Node, key_scale: Node, second_mask: Node
+) -> Node:
     scores = scaled_scores(q, k, scale, key_scale)
     # A mask of one axis reads as a bias.
     masked = either(twice_masked(scores, mask, second_mask), op.bias_add(scores, mask), scores)
     return op.batch_matmul(op.softmax(masked), v)
 
 
-def twice_masked(scores: Any, mask: Any, second_mask: Any) -> Any:
+def twice_masked(scores: Node, mask: Node, second_mask: Node) -> Node:
     """MPNet adds what it knows of positions, and then its mask."""
     once = op.add(scores, mask)
     return either(op.add(once, second_mask), once)
 
 
-def scaled_scores(q: Any, k: Any, scale: Any, key_scale: Any) -> Any:
+def scaled_scores(q: Node, k: Node, scale: Node, key_scale: Node) -> Node:
     """PyTorch's decomposition multiplies queries and keys by the root of the scale each."""
     k = either(op.multiply(k, number(key_scale)), k)
     raw = op.batch_matmul(q, k)
@@ -66,41 +69,41 @@ def check_attention(match: Any) -> None:
     )
 
 
-def _scaled(q: Any, k: Any, v: Any) -> Any:
+def _scaled(q: Node, k: Node, v: Node) -> Node:
     scores = op.multiply(op.batch_matmul(q, k, transpose_b=True), 0.125)
     return op.batch_matmul(op.softmax(scores), v)
 
 
-def _masked(q: Any, k: Any, v: Any, mask: Any) -> Any:
+def _masked(q: Node, k: Node, v: Node, mask: Node) -> Node:
     scores = op.divide(op.batch_matmul(q, k, transpose_b=True), 8.0)
     return op.batch_matmul(op.softmax(op.add(scores, mask), axis=2), v)
 
 
-def _scaled_queries(q: Any, k: Any, v: Any, mask: Any) -> Any:
+def _scaled_queries(q: Node, k: Node, v: Node, mask: Node) -> Node:
     scores = op.add(mask, op.batch_matmul(op.multiply(0.1, q), k))
     return op.batch_matmul(op.softmax(scores), v, transpose_b=True)
 
 
-def _position_and_mask(q: Any, k: Any, v: Any, bias: Any, mask: Any) -> Any:
+def _position_and_mask(q: Node, k: Node, v: Node, bias: Node, mask: Node) -> Node:
     scores = op.divide(op.batch_matmul(q, k, transpose_b=True), 8.0)
     return op.batch_matmul(op.softmax(op.add(op.add(scores, bias), mask)), v)
 
 
-def _plain(q: Any, k: Any, v: Any) -> Any:
+def _plain(q: Node, k: Node, v: Node) -> Node:
     return op.batch_matmul(op.softmax(op.batch_matmul(q, k, transpose_b=True)), v)
 
 
-def _divided_queries(q: Any, k: Any, v: Any, mask: Any) -> Any:
+def _divided_queries(q: Node, k: Node, v: Node, mask: Node) -> Node:
     scores = op.bias_add(op.batch_matmul(op.divide(q, 3.0), k), mask, axis=2)
     return op.batch_matmul(op.softmax(scores), v)
 
 
-def _roots_of_scale(q: Any, k: Any, v: Any, mask: Any) -> Any:
+def _roots_of_scale(q: Node, k: Node, v: Node, mask: Node) -> Node:
     q, k = op.multiply(q, 0.5), op.multiply(k, 0.25)
     return op.batch_matmul(op.softmax(op.add(op.batch_matmul(q, k), mask)), v)
 
 
-def _scaled_keys_alone(q: Any, k: Any, v: Any) -> Any:
+def _scaled_keys_alone(q: Node, k: Node, v: Node) -> Node:
     scores = op.divide(op.batch_matmul(q, op.multiply(0.25, k), transpose_b=True), 3.0)
     return op.batch_matmul(op.softmax(scores), v)
 

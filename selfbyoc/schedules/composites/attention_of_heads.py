@@ -4,20 +4,23 @@ depth].
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from .attention import KERNEL, check_attention, scaled_scores, twice_masked
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 # [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
 _HEADS = {"axes": (0, 2, 1, 3)}
 
 
 def _interleaved(
-    q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any, second_mask: Any
-) -> Any:
+    q: Node, k: Node, v: Node, scale: Node, mask: Node, key_scale: Node, second_mask: Node
+) -> Node:
     q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
     k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
     scores = scaled_scores(q, k, scale, key_scale)
@@ -42,46 +45,46 @@ def _moved_keys(match: Any, keys: Any) -> Any:
     return next(c for c in match.of("transpose") if c.outputs[0] is keys)
 
 
-def _by_depth(q: Any, k: Any) -> Any:
+def _by_depth(q: Node, k: Node) -> Node:
     q, k = op.transpose(q, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1))
     return op.batch_matmul(q, k)
 
 
-def _by_rows(q: Any, k: Any) -> Any:
+def _by_rows(q: Node, k: Node) -> Node:
     return op.batch_matmul(q, op.transpose(k, **_HEADS), transpose_b=True)
 
 
-def _of_heads(scores: Any, v: Any) -> Any:
+def _of_heads(scores: Node, v: Node) -> Node:
     weighted = op.batch_matmul(op.softmax(scores), op.transpose(v, **_HEADS))
     return op.transpose(weighted, **_HEADS)
 
 
-def _divided_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+def _divided_heads(q: Node, k: Node, v: Node, mask: Node) -> Node:
     return _of_heads(op.add(op.divide(_by_depth(q, k), 8.0), mask), v)
 
 
-def _scaled_heads(q: Any, k: Any, v: Any) -> Any:
+def _scaled_heads(q: Node, k: Node, v: Node) -> Node:
     return _of_heads(op.multiply(_by_rows(op.transpose(q, **_HEADS), k), 0.2), v)
 
 
-def _heads_of_scaled(q: Any, k: Any, v: Any) -> Any:
+def _heads_of_scaled(q: Node, k: Node, v: Node) -> Node:
     return _of_heads(_by_rows(op.multiply(op.transpose(q, **_HEADS), 0.2), k), v)
 
 
-def _heads_of_divided(q: Any, k: Any, v: Any) -> Any:
+def _heads_of_divided(q: Node, k: Node, v: Node) -> Node:
     return _of_heads(_by_rows(op.divide(op.transpose(q, **_HEADS), 4.0), k), v)
 
 
-def _plain_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+def _plain_heads(q: Node, k: Node, v: Node, mask: Node) -> Node:
     return _of_heads(op.add(_by_depth(q, k), mask), v)
 
 
-def _heads_of_positions(q: Any, k: Any, v: Any, bias: Any, mask: Any) -> Any:
+def _heads_of_positions(q: Node, k: Node, v: Node, bias: Node, mask: Node) -> Node:
     scores = op.add(op.divide(_by_depth(q, k), 4.0), bias)
     return _of_heads(op.add(scores, mask), v)
 
 
-def _heads_of_roots(q: Any, k: Any, v: Any, mask: Any) -> Any:
+def _heads_of_roots(q: Node, k: Node, v: Node, mask: Node) -> Node:
     q = op.multiply(op.transpose(q, **_HEADS), 0.4)
     k = op.multiply(op.transpose(k, axes=(0, 2, 3, 1)), 0.4)
     return _of_heads(op.add(op.batch_matmul(q, k), mask), v)

@@ -4,7 +4,7 @@ shift a channel.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite
@@ -13,14 +13,19 @@ from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
 from .sizes import check_rows
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def _pattern(x: Any, weight: Any, bias: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+
+def _pattern(
+    x: Node, weight: Node, bias: Node, gamma: Node, beta: Node, mean: Node, var: Node
+) -> Node:
     y = op.batch_norm(biased(op.conv2d(x, weight), bias), gamma, beta, mean, var)[0]
     return either(op.relu(y), y)
 
 
 def _norm(relu: bool, epsilon: float = 1e-5, **attrs: Any) -> Any:
-    def program(x: Any, weight: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+    def program(x: Node, weight: Node, gamma: Node, beta: Node, mean: Node, var: Node) -> Node:
         y = op.batch_norm(op.conv2d(x, weight, **attrs), gamma, beta, mean, var, epsilon=epsilon)[0]
         return op.relu(y) if relu else y
 

@@ -4,7 +4,7 @@ fuse.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite
@@ -13,13 +13,16 @@ from ..kernels.conv.chain.schedule import CHAIN
 from .convolution import biased, direct_layout
 from .sizes import check_steps
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 
 def _check(match: Any) -> None:
     direct_layout(match)
     check_steps(match)
 
 
-def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+def _pattern(x: Node, w1: Node, b1: Node, w2: Node, b2: Node) -> Node:
     hidden = op.relu(biased(op.conv2d(x, w1), b1))
     return op.relu(biased(op.conv2d(hidden, w2), b2))
 
@@ -29,7 +32,7 @@ def _chain(first: dict[str, Any], second: dict[str, Any]) -> Any:
 
 
 def _biased_chain(first: dict[str, Any], second: dict[str, Any]) -> Any:
-    def program(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+    def program(x: Node, w1: Node, b1: Node, w2: Node, b2: Node) -> Node:
         hidden = op.relu(op.bias_add(op.conv2d(x, w1, **first), b1))
         return op.relu(op.bias_add(op.conv2d(hidden, w2, **second), b2))
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import op
 from ..kernels.conv.transposed.schedule import OF_IMAGES, OF_ROWS
 from .convolution import activated, biased
+
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
 _LAYOUTS = {
     "conv2d_transpose": ("NCHW", "IOHW", "NCHW"),
@@ -35,7 +38,7 @@ def _check(match: Any) -> None:
 
 
 def _program(kind: str, last: Any = op.relu, **attrs: Any) -> Any:
-    def program(x: Any, weight: Any, bias: Any) -> Any:
+    def program(x: Node, weight: Node, bias: Node) -> Node:
         return last(op.bias_add(getattr(op, kind)(x, weight, **attrs), bias))
 
     return program

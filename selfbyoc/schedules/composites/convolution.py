@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -11,13 +11,16 @@ from ...language.pattern import either, op
 from ..kernels.conv.kernel import CONV
 from .sizes import check_rows
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def biased(y: Any, bias: Any) -> Any:
+
+def biased(y: Node, bias: Node) -> Node:
     """An optional bias after a convolution."""
     return either(op.bias_add(y, bias), y)
 
 
-def activated(y: Any) -> Any:
+def activated(y: Node) -> Node:
     """An optional activation."""
     return either(op.relu(y), op.clip(y), op.silu(y), op.hard_swish(y), y)
 
@@ -46,7 +49,7 @@ def direct_layout(match: Any) -> None:
         )
 
 
-def _pattern(x: Any, weight: Any, bias: Any) -> Any:
+def _pattern(x: Node, weight: Node, bias: Node) -> Node:
     return activated(biased(op.conv2d(x, weight), bias))
 
 
@@ -104,7 +107,7 @@ conv2d = Composite(
 
 
 def _nhwc(last: Any = op.relu, **attrs: Any) -> Any:
-    def program(x: Any, weight: Any, bias: Any) -> Any:
+    def program(x: Node, weight: Node, bias: Node) -> Node:
         y = op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", **attrs)
         return last(op.bias_add(y, bias, axis=3))
 
@@ -112,7 +115,7 @@ def _nhwc(last: Any = op.relu, **attrs: Any) -> Any:
 
 
 def _bare_nhwc(last: Any) -> Any:
-    def program(x: Any, weight: Any) -> Any:
+    def program(x: Node, weight: Node) -> Node:
         return last(op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1))
 
     return program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...codegen.elementwise import staged
 from ...codegen.info.ops import Ops
@@ -12,10 +12,10 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ...ops import mathfn
 from ...tvm import dtype_of, tir
+from ...tvm.types import PrimExpr, Tensor
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight
@@ -23,13 +23,16 @@ from ..kernels.rows.plan import lead_of, passes_of_one, plan_rows, product_plan
 from ..kernels.rows.schedule import schedule_dense
 from .sizes import check_sizes
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 ACTIVATIONS = {
     "relu": lambda x: tir.Max(tir.const(0, dtype_of(x)), x),
     "gelu": mathfn.gelu,
 }
 
 
-def activation(ops: Ops) -> Callable[[Expr], Expr]:
+def activation(ops: Ops) -> Callable[[PrimExpr], PrimExpr]:
     """The function of the op that is an activation, if there is one."""
     return next((ACTIVATIONS[v.kind] for v in ops if v.kind in ACTIVATIONS), lambda x: x)
 
@@ -51,12 +54,12 @@ def check_residual(match: Any) -> None:
     )
 
 
-def held(weight: Any) -> Any:
+def held(weight: Node) -> Node:
     """The pattern of a weight, perhaps of halves: these stay so in memory."""
     return either(of_halves(weight), weight)
 
 
-def of_halves(weight: Any) -> Any:
+def of_halves(weight: Node) -> Node:
     """A weight of halves."""
     return op.cast(weight, dtype="float32")
 
@@ -77,7 +80,7 @@ def _check(match: Any) -> None:
     check_residual(match)
 
 
-def _pattern(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
+def _pattern(x: Node, weight: Node, bias: Node, residual: Node) -> Node:
     y = op.dense(x, held(weight))
     y = either(op.bias_add(y, bias), y)
     y = either(op.relu(y), op.gelu(y), y)

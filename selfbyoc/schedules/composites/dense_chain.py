@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import erf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from ...language.case import Case
 from ...language.composite import Composite
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Expr, Schedule, Tensor
 from ...machine import Machine
 from ...ops import mathfn
 from ...tvm import tir
+from ...tvm.types import PrimExpr, Schedule, Tensor
 from ..kernels.rows.compute import Dense, Product, epilogue, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight
@@ -28,8 +28,11 @@ from ..steps.faults import Faults, unlike
 from ..steps.tiles import BLOCK
 from .dense import check_bias, check_held, check_residual, held
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any) -> Any:
+
+def _pattern(x: Node, w1: Node, b1: Node, w2: Node, b2: Node, residual: Node) -> Node:
     hidden = op.gelu(op.bias_add(op.dense(x, held(w1)), b1))
     y = op.bias_add(op.dense(hidden, held(w2)), b2)
     return either(op.add(y, residual), y)
@@ -103,7 +106,7 @@ def _compute(
 ) -> Chain:
     rows, out = plan.first.rows, ops.dense_1.outputs[0]
 
-    def read_hidden(*i: Any) -> Expr:
+    def read_hidden(*i: Any) -> PrimExpr:
         *at, row, k = i
         return hidden(*at, tir.floordiv(k, BLOCK), row, tir.floormod(k, BLOCK))
 
@@ -132,12 +135,12 @@ def _schedule(sch: Schedule, stages: Chain, plan: ChainPlan) -> None:
         last()
 
 
-def _of_batches(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+def _of_batches(x: Node, w1: Node, b1: Node, w2: Node, b2: Node) -> Node:
     hidden = op.gelu(op.bias_add(op.dense(x, w1), b1, axis=-1))
     return op.bias_add(op.dense(hidden, w2), b2, axis=-1)
 
 
-def _added(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any) -> Any:
+def _added(x: Node, w1: Node, b1: Node, w2: Node, b2: Node, residual: Node) -> Node:
     return op.add(_of_batches(x, w1, b1, w2, b2), residual)
 
 

@@ -4,7 +4,7 @@ block.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -15,6 +15,9 @@ from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
 from .convolution import activated, biased, direct_layout
 from .sizes import check_steps
+
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
 
 def more_than_one(groups: int) -> bool:
@@ -38,17 +41,19 @@ def check_pointwise(match: Any, index: int) -> None:
     )
 
 
-def normed(y: Any, bias: Any, *norm: Any) -> Any:
+def normed(y: Node, bias: Node, *norm: Any) -> Node:
     """An optional bias and batch norm after a convolution."""
     y = biased(y, bias)
     return either(op.batch_norm(y, *norm)[0], y)
 
 
 def _pair(
-    x: Any,
-    w_depth: Any, b_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
-    w_point: Any, b_point: Any, gamma_point: Any, beta_point: Any, mean_point: Any, var_point: Any,
-) -> Any:  # fmt: skip
+    x: Node,
+    w_depth: Node, b_depth: Node, gamma_depth: Node, beta_depth: Node,
+    mean_depth: Node, var_depth: Node,
+    w_point: Node, b_point: Node, gamma_point: Node, beta_point: Node,
+    mean_point: Node, var_point: Node,
+) -> Node:  # fmt: skip
     depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
     point = (b_point, gamma_point, beta_point, mean_point, var_point)
     hidden = activated(normed(op.conv2d(x, w_depth, groups=more_than_one), *depth))
@@ -63,7 +68,7 @@ def _check_pair(match: Any) -> None:
 
 
 def _mobilenet(groups: int, last: Any = op.relu, **attrs: Any) -> Any:
-    def program(x: Any, w_depth: Any, b_depth: Any, w_point: Any, b_point: Any) -> Any:
+    def program(x: Node, w_depth: Node, b_depth: Node, w_point: Node, b_point: Node) -> Node:
         hidden = op.clip(op.bias_add(op.conv2d(x, w_depth, groups=groups, **attrs), b_depth))
         return last(op.bias_add(op.conv2d(hidden, w_point), b_point))
 
@@ -71,17 +76,17 @@ def _mobilenet(groups: int, last: Any = op.relu, **attrs: Any) -> Any:
 
 
 def _unbiased(first: Any, last: Any) -> Any:
-    def program(x: Any, w_depth: Any, w_point: Any) -> Any:
+    def program(x: Node, w_depth: Node, w_point: Node) -> Node:
         return last(op.conv2d(first(op.conv2d(x, w_depth, groups=7, padding=1)), w_point))
 
     return program
 
 
 def _normed_pair(
-    x: Any,
-    w_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
-    w_point: Any, gamma_point: Any, beta_point: Any, mean_point: Any, var_point: Any,
-) -> Any:  # fmt: skip
+    x: Node,
+    w_depth: Node, gamma_depth: Node, beta_depth: Node, mean_depth: Node, var_depth: Node,
+    w_point: Node, gamma_point: Node, beta_point: Node, mean_point: Node, var_point: Node,
+) -> Node:  # fmt: skip
     """Convolutions each with a batch norm, as in a model whose norms were not folded."""
     y = op.conv2d(x, w_depth, groups=20, padding=1)
     y = op.relu(op.batch_norm(y, gamma_depth, beta_depth, mean_depth, var_depth)[0])

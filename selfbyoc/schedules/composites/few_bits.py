@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -12,8 +12,11 @@ from ..kernels.rows.few_bits import FEW_BITS_DENSE
 from .dense import check_bias
 from .sizes import check_sizes
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def _pattern(x: Any, levels: Any, scale: Any, zero: Any, bias: Any) -> Any:
+
+def _pattern(x: Node, levels: Node, scale: Node, zero: Node, bias: Node) -> Node:
     y = op.dense(x, op.dequantize_groups(levels, scale, zero))
     return either(op.bias_add(y, bias), y)
 
@@ -30,14 +33,14 @@ def _check(match: Any) -> None:
 
 
 def _dense(bits: int, group: int) -> Any:
-    def program(x: Any, levels: Any, scale: Any, zero: Any, bias: Any) -> Any:
+    def program(x: Node, levels: Node, scale: Node, zero: Node, bias: Node) -> Node:
         weight = op.dequantize_groups(levels, scale, zero, bits=bits, group=group)
         return op.bias_add(op.dense(x, weight), bias, axis=-1)
 
     return program
 
 
-def _plain(x: Any, levels: Any, scale: Any, zero: Any) -> Any:
+def _plain(x: Node, levels: Node, scale: Node, zero: Node) -> Node:
     return op.dense(x, op.dequantize_groups(levels, scale, zero, bits=4, group=32))
 
 

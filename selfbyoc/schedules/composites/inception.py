@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -10,8 +10,11 @@ from ...language.pattern import many, op
 from ..kernels.conv.kernel import CONV, INCEPTION
 from .convolution import activated, biased, direct_layout
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def _conv(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:
+
+def _conv(x: Node, weight: Node, bias: Node, **attrs: Any) -> Node:
     return op.relu(op.bias_add(op.conv2d(x, weight, **attrs), bias))
 
 
@@ -21,9 +24,9 @@ def _googlenet(pad: bool) -> Any:
     pool: dict[str, Any] = {"pool_size": 3, "padding": 1} if pad else {}
 
     def block(
-        x: Any, w1: Any, b1: Any, w3_reduce: Any, b3_reduce: Any, w3: Any, b3: Any,
-        w5_reduce: Any, b5_reduce: Any, w5: Any, b5: Any, w_pool: Any, b_pool: Any,
-    ) -> Any:  # fmt: skip
+        x: Node, w1: Node, b1: Node, w3_reduce: Node, b3_reduce: Node, w3: Node, b3: Node,
+        w5_reduce: Node, b5_reduce: Node, w5: Node, b5: Node, w_pool: Node, b_pool: Node,
+    ) -> Node:  # fmt: skip
         branches = [
             _conv(x, w1, b1),
             _conv(_conv(x, w3_reduce, b3_reduce), w3, b3, **three),
@@ -87,7 +90,7 @@ inception = Composite(
 )
 
 
-def _parallel(x: Any) -> Any:
+def _parallel(x: Node) -> Node:
     return op.concatenate(
         many(lambda arg: activated(biased(op.conv2d(x, arg("weight")), arg("bias"))))
     )

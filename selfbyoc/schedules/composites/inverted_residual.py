@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -16,19 +16,23 @@ from .convolution import direct_layout
 from .depthwise import check_depthwise, check_pointwise, more_than_one, norm_sizes, normed
 from .sizes import check_sizes, check_steps
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def _active(y: Any) -> Any:
+
+def _active(y: Node) -> Node:
     return either(op.clip(y), op.relu(y), op.hard_swish(y))
 
 
 def _block(
-    x: Any,
-    w_expand: Any, b_expand: Any, gamma_expand: Any, beta_expand: Any, mean_expand: Any,
-    var_expand: Any,
-    w_depth: Any, b_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
-    w_project: Any, b_project: Any, gamma_project: Any, beta_project: Any, mean_project: Any,
-    var_project: Any,
-) -> Any:  # fmt: skip
+    x: Node,
+    w_expand: Node, b_expand: Node, gamma_expand: Node, beta_expand: Node, mean_expand: Node,
+    var_expand: Node,
+    w_depth: Node, b_depth: Node, gamma_depth: Node, beta_depth: Node,
+    mean_depth: Node, var_depth: Node,
+    w_project: Node, b_project: Node, gamma_project: Node, beta_project: Node, mean_project: Node,
+    var_project: Node,
+) -> Node:  # fmt: skip
     expand = (b_expand, gamma_expand, beta_expand, mean_expand, var_expand)
     depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
     project = (b_project, gamma_project, beta_project, mean_project, var_project)
@@ -57,14 +61,14 @@ def _check_block(match: Any) -> None:
 
 def _inverted(groups: int, residual: bool, last: Any = lambda y: y, **attrs: Any) -> Any:
     def program(
-        x: Any,
-        w_expand: Any,
-        b_expand: Any,
-        w_depth: Any,
-        b_depth: Any,
-        w_project: Any,
-        b_project: Any,
-    ) -> Any:
+        x: Node,
+        w_expand: Node,
+        b_expand: Node,
+        w_depth: Node,
+        b_depth: Node,
+        w_project: Node,
+        b_project: Node,
+    ) -> Node:
         expanded = op.clip(op.bias_add(op.conv2d(x, w_expand), b_expand))
         hidden = op.clip(op.bias_add(op.conv2d(expanded, w_depth, groups=groups, **attrs), b_depth))
         y = op.bias_add(op.conv2d(hidden, w_project), b_project)
@@ -73,7 +77,7 @@ def _inverted(groups: int, residual: bool, last: Any = lambda y: y, **attrs: Any
     return program
 
 
-def _first(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+def _first(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> Node:
     """The first layers of a network, with relu."""
     y = op.relu(op.conv2d(x, w_expand, strides=2, padding=1))
     y = op.relu(op.conv2d(y, w_depth, groups=16, padding=1))
@@ -81,11 +85,11 @@ def _first(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
 
 
 def _normed_block(
-    x: Any,
-    w_expand: Any, gamma_expand: Any, beta_expand: Any, mean_expand: Any, var_expand: Any,
-    w_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
-    w_project: Any, gamma_project: Any, beta_project: Any, mean_project: Any, var_project: Any,
-) -> Any:  # fmt: skip
+    x: Node,
+    w_expand: Node, gamma_expand: Node, beta_expand: Node, mean_expand: Node, var_expand: Node,
+    w_depth: Node, gamma_depth: Node, beta_depth: Node, mean_depth: Node, var_depth: Node,
+    w_project: Node, gamma_project: Node, beta_project: Node, mean_project: Node, var_project: Node,
+) -> Node:  # fmt: skip
     """Convolutions each with a batch norm, as in a model whose norms were not folded."""
     y = op.conv2d(x, w_expand)
     y = op.clip(op.batch_norm(y, gamma_expand, beta_expand, mean_expand, var_expand)[0])
@@ -96,14 +100,14 @@ def _normed_block(
     return op.add(y, x)
 
 
-def _unbiased_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+def _unbiased_block(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> Node:
     """And with other bounds than 0 and 6: what is outside the image stays zero."""
     expanded = op.clip(op.conv2d(x, w_expand), a_min=0.5, a_max=4)
     hidden = op.clip(op.conv2d(expanded, w_depth, groups=18, padding=1), a_min=-1, a_max=3)
     return op.add(op.conv2d(hidden, w_project), x)
 
 
-def _gated_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+def _gated_block(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> Node:
     """MobileNetV3's, where it has no squeeze-and-excitation."""
     y = op.hard_swish(op.conv2d(x, w_expand))
     y = op.hard_swish(op.conv2d(y, w_depth, groups=26, strides=2, padding=2))

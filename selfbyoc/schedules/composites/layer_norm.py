@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Schedule, Shape, Tensor
 from ...machine import Machine
 from ...tvm import te
+from ...tvm.types import Schedule, Shape, Tensor
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.melt import melt_rows
 from ..kernels.rows.normal import NormalPlan, normal_plan
@@ -21,6 +21,9 @@ from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
 from ..kernels.rows.schedule import prepare, schedule_normal
 from .dense import activation, check_bias, check_held, held, of_halves
+
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
 
 def check_rows(match: Any) -> None:
@@ -41,14 +44,14 @@ def check_normal(match: Any) -> None:
     check_held(match)
 
 
-def dense_of(normal: Any, weight: Any, bias: Any) -> Any:
+def dense_of(normal: Node, weight: Node, bias: Node) -> Node:
     """The pattern of a dense on normalised rows, with what follows it."""
     y = op.dense(normal, held(weight))
     y = either(op.bias_add(y, bias), y)
     return either(op.relu(y), op.gelu(y), y)
 
 
-def _pattern(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
+def _pattern(x: Node, gamma: Node, beta: Node, weight: Node, bias: Node) -> Node:
     return dense_of(op.layer_norm(x, gamma, beta), weight, bias)
 
 
@@ -98,23 +101,23 @@ def dense_stages(
 WEIGHTS = ("gamma", "beta", "weight", "bias")
 
 
-def _plain(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+def _plain(x: Node, gamma: Node, beta: Node, weight: Node) -> Node:
     return op.dense(op.layer_norm(x, gamma, beta), weight)
 
 
-def _biased(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
+def _biased(x: Node, gamma: Node, beta: Node, weight: Node, bias: Node) -> Node:
     return op.bias_add(_plain(x, gamma, beta, weight), bias, axis=-1)
 
 
-def _gelu(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
+def _gelu(x: Node, gamma: Node, beta: Node, weight: Node, bias: Node) -> Node:
     return op.gelu(_biased(x, gamma, beta, weight, bias))
 
 
-def _relu(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+def _relu(x: Node, gamma: Node, beta: Node, weight: Node) -> Node:
     return op.relu(_plain(x, gamma, beta, weight))
 
 
-def _of_halves(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+def _of_halves(x: Node, gamma: Node, beta: Node, weight: Node) -> Node:
     return _plain(x, gamma, beta, of_halves(weight))
 
 

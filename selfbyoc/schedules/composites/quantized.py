@@ -7,7 +7,7 @@ the registers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
@@ -15,11 +15,14 @@ from ..kernels.conv.narrowed import NARROWED_CONV
 from .quantized_cases import ANY_LAYOUT, NARROWED
 from .sizes import check_sizes
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 NCHW: dict[str, Any] = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
 NARROW = ("int8", "uint8")
 
 
-def _narrowed(y: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+def _narrowed(y: Node, rounding: Node, shift: Node, scale: Node) -> Node:
     """int32 sums brought back to 8 bits, in one of the ways that quantisers write."""
     shifted = either(op.right_shift(op.add(y, rounding), shift), op.right_shift(y, shift))
     wide = op.cast(y)
@@ -28,15 +31,17 @@ def _narrowed(y: Any, rounding: Any, shift: Any, scale: Any) -> Any:
     return either(op.cast(op.clip(either(shifted, rounded, fixed))), op.clip(fixed), fixed)
 
 
-def _pattern(x: Any, weight: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+def _pattern(x: Node, weight: Node, bias: Node, rounding: Node, shift: Node, scale: Node) -> Node:
     return _chain(op.conv2d(x, weight, **NCHW), bias, rounding, shift, scale)
 
 
-def _other_layouts(x: Any, weight: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+def _other_layouts(
+    x: Node, weight: Node, bias: Node, rounding: Node, shift: Node, scale: Node
+) -> Node:
     return _chain(op.conv2d(x, weight), bias, rounding, shift, scale)
 
 
-def _chain(sums: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+def _chain(sums: Node, bias: Node, rounding: Node, shift: Node, scale: Node) -> Node:
     sums = either(op.bias_add(sums, bias), sums)
     return _narrowed(either(op.relu(sums), sums), rounding, shift, scale)
 

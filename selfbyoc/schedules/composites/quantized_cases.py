@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.pattern import op
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def _sums(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:
+
+def _sums(x: Node, weight: Node, bias: Node, **attrs: Any) -> Node:
     return op.bias_add(op.conv2d(x, weight, out_dtype="int32", **attrs), bias)
 
 
-def _byte(y: Any, low: int = -128, high: int = 127) -> Any:
+def _byte(y: Node, low: int = -128, high: int = 127) -> Node:
     return op.cast(op.clip(y, a_min=low, a_max=high), dtype="int8")
 
 
-def shift(x: Any, weight: Any, bias: Any) -> Any:
+def shift(x: Node, weight: Node, bias: Node) -> Node:
     return _byte(op.right_shift(_sums(x, weight, bias, padding=1), 10))
 
 
-def rounding_shift(x: Any, weight: Any, bias: Any) -> Any:
+def rounding_shift(x: Node, weight: Node, bias: Node) -> Node:
     y = _sums(x, weight, bias, strides=2, padding=(0, 1, 1, 0))
     return _byte(op.right_shift(op.add(op.relu(y), 512), 10), 0, 100)
 
 
-def float_scale(x: Any, weight: Any, bias: Any) -> Any:
+def float_scale(x: Node, weight: Node, bias: Node) -> Node:
     # A power of two: float32 and float64 round the same values, so the comparison can be exact.
     y = op.cast(_sums(x, weight, bias, padding=1), dtype="float32")
     return _byte(op.round(op.multiply(y, 2.0**-10)))
 
 
-def requantize(x: Any, weight: Any, bias: Any) -> Any:
+def requantize(x: Node, weight: Node, bias: Node) -> Node:
     y = _sums(x, weight, bias, padding=1)
     return op.clip(
         op.requantize(y, input_scale=0.0037, output_scale=3.1, out_dtype="int8"),
@@ -40,65 +43,65 @@ def requantize(x: Any, weight: Any, bias: Any) -> Any:
     )
 
 
-def depthwise(x: Any, weight: Any, bias: Any) -> Any:
+def depthwise(x: Node, weight: Node, bias: Node) -> Node:
     return _byte(op.right_shift(_sums(x, weight, bias, groups=12, padding=1, strides=2), 6))
 
 
-def unbiased(x: Any, weight: Any) -> Any:
+def unbiased(x: Node, weight: Node) -> Node:
     y = op.cast(op.conv2d(x, weight, out_dtype="int32"), dtype="float32")
     return _byte(op.round(op.divide(y, 2.0**9)))
 
 
-def scaled_requantize(x: Any, weight: Any, bias: Any) -> Any:
+def scaled_requantize(x: Node, weight: Node, bias: Node) -> Node:
     y = op.relu(_sums(x, weight, bias, padding=1))
     return op.requantize(y, input_scale=0.0037, output_scale=3.1, out_dtype="int8")
 
 
-def _nhwc_sums(x: Any, weight: Any) -> Any:
+def _nhwc_sums(x: Node, weight: Node) -> Node:
     return op.conv2d(
         x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1, out_dtype="int32"
     )
 
 
-def nhwc(x: Any, weight: Any, bias: Any) -> Any:
+def nhwc(x: Node, weight: Node, bias: Node) -> Node:
     return _byte(op.right_shift(op.bias_add(_nhwc_sums(x, weight), bias, axis=3), 10))
 
 
 def nhwc_unbiased(how: Any) -> Any:
-    def program(x: Any, weight: Any) -> Any:
+    def program(x: Node, weight: Node) -> Node:
         return how(_nhwc_sums(x, weight))
 
     return program
 
 
-def rounded(y: Any) -> Any:
+def rounded(y: Node) -> Node:
     return _byte(op.right_shift(op.add(op.relu(y), 64), 7))
 
 
-def multiplied(y: Any) -> Any:
+def multiplied(y: Node) -> Node:
     return _byte(op.round(op.multiply(op.cast(y, dtype="float32"), 2.0**-9)))
 
 
-def divided(y: Any) -> Any:
+def divided(y: Node) -> Node:
     return _byte(op.round(op.divide(op.cast(y, dtype="float32"), 2.0**9)))
 
 
-def requantized(y: Any) -> Any:
+def requantized(y: Node) -> Node:
     return op.requantize(y, input_scale=0.002, output_scale=0.9, out_dtype="int8")
 
 
-def wide_requantized(y: Any) -> Any:
+def wide_requantized(y: Node) -> Node:
     return _byte(op.requantize(y, input_scale=0.002, output_scale=0.9, out_dtype="int32"))
 
 
-def requantized_clip(y: Any) -> Any:
+def requantized_clip(y: Node) -> Node:
     return op.clip(requantized(y), a_min=-90, a_max=90)
 
 
 NHWC: dict[str, Any] = {"x": ((1, 7, 6, 5), "int8"), "weight": ((3, 3, 5, 9), "int8")}
 
 
-def wide_requantize(x: Any, weight: Any) -> Any:
+def wide_requantize(x: Node, weight: Node) -> Node:
     y = op.conv2d(x, weight, out_dtype="int32", groups=4)
     scales: dict[str, Any] = {"input_scale": 0.002, "output_scale": 0.9, "output_zero_point": 3}
     return _byte(op.requantize(y, out_dtype="int32", **scales))
@@ -158,7 +161,7 @@ ANY_LAYOUT = (
 def _levels(**attrs: Any) -> Any:
     """A convolution of levels, its scale that of each channel."""
 
-    def program(x: Any, weight: Any, w_scale: Any, bias: Any) -> Any:
+    def program(x: Node, weight: Node, w_scale: Node, bias: Node) -> Node:
         image = op.dequantize(x, 2.0**-5, 7)
         y = op.conv2d(image, op.dequantize(weight, w_scale, 0, axis=0), **attrs)
         return op.bias_add(y, bias)
@@ -174,7 +177,7 @@ def _of_levels(name: str, program: Any, x: Any, weight: Any, dtype: str = "uint8
     )  # fmt: skip
 
 
-def _unbiased_levels(x: Any, weight: Any) -> Any:
+def _unbiased_levels(x: Node, weight: Node) -> Node:
     return op.conv2d(op.dequantize(x, 2.0**-4, -3), op.dequantize(weight, 2.0**-6, 0), padding=1)
 
 

@@ -7,7 +7,7 @@ or a residual of levels, joins the kernel as elementwise ops do.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
@@ -17,12 +17,15 @@ from .quantized import NCHW
 from .quantized_cases import LEVELS
 from .sizes import check_rows, check_sizes
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 EXACT = 1 << 24  # integers up to it are floats
 
 
 def _pattern(
-    x: Any, x_scale: Any, x_zero: Any, weight: Any, w_scale: Any, w_zero: Any, bias: Any
-) -> Any:
+    x: Node, x_scale: Node, x_zero: Node, weight: Node, w_scale: Node, w_zero: Node, bias: Node
+) -> Node:
     image = op.dequantize(x, x_scale, x_zero)
     y = op.conv2d(image, op.dequantize(weight, w_scale, w_zero), **NCHW)
     return either(op.bias_add(y, bias), y)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ...ops.mathfn import clamp
 from ...ops.rounded import round_away, round_even
 from ...tvm import te, tir
+from ...tvm.types import PrimExpr, Tensor
 from ..kernels.exact import sum_dtype
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.normal import NormalPlan, normal_plan
@@ -24,10 +24,13 @@ from ..kernels.rows.schedule import schedule_normal
 from .dense import check_bias
 from .sizes import check_sizes
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 
 def _pattern(
-    x: Any, in_scale: Any, gamma: Any, beta: Any, out_scale: Any, weight: Any, bias: Any
-) -> Any:
+    x: Node, in_scale: Node, gamma: Node, beta: Node, out_scale: Node, weight: Node, bias: Node
+) -> Node:
     wide = op.cast(x)
     scaled = either(op.multiply(wide, in_scale), op.divide(wide, in_scale), wide)
     normal = op.layer_norm(scaled, gamma, beta)
@@ -65,12 +68,12 @@ def _plan(ops: Ops, machine: Machine) -> NormalPlan:
     return normal_plan(shape, depth, sum_dtype(depth, "int8", "int8"), machine)
 
 
-def _scaled(value: Expr, kind: str, scale: Tensor) -> Expr:
+def _scaled(value: PrimExpr, kind: str, scale: Tensor) -> PrimExpr:
     number = scale(*(0 for _ in scale.shape))
     return value * number if kind == "multiply" else tir.div(value, number)
 
 
-def _level(value: Expr, ops: Ops, dtype: str) -> Expr:
+def _level(value: PrimExpr, ops: Ops, dtype: str) -> PrimExpr:
     """The integer that a value is rounded to, as a number of the sums' dtype."""
     even = ops.round.attrs["ties"] == "even"
     value = round_even(value) if even else round_away(value)
@@ -99,7 +102,7 @@ def _compute(
 
     level = in_tiles(x, rows)
 
-    def read(*i: Any) -> Expr:
+    def read(*i: Any) -> PrimExpr:
         wide = level(*i).astype("float32")
         return wide if in_scale is None else _scaled(wide, kinds[at - 1], in_scale)
 
@@ -116,24 +119,24 @@ def _compute(
     return Dense(found, outputs, stored, Rowwise(before, levels))
 
 
-def _byte(y: Any) -> Any:
+def _byte(y: Node) -> Node:
     return op.cast(op.clip(op.round(y), a_min=-128, a_max=127), dtype="int8")
 
 
 # Levels of +-16: hardly a value then lies so near a half that float32 rounds it to another level
 # than float64, and the cases can be compared exactly.
-def _plain(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+def _plain(x: Node, gamma: Node, beta: Node, weight: Node) -> Node:
     normal = op.layer_norm(op.multiply(op.cast(x, dtype="float32"), 0.05), gamma, beta)
     return op.dense(_byte(op.multiply(normal, 4.0)), weight, out_dtype="int32")
 
 
-def _biased(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
+def _biased(x: Node, gamma: Node, beta: Node, weight: Node, bias: Node) -> Node:
     normal = op.layer_norm(op.cast(x, dtype="float32"), gamma, beta)
     sums = op.dense(_byte(op.divide(normal, 0.25)), weight, out_dtype="int32")
     return op.bias_add(sums, bias, axis=-1)
 
 
-def _divided(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+def _divided(x: Node, gamma: Node, beta: Node, weight: Node) -> Node:
     normal = op.layer_norm(op.divide(op.cast(x, dtype="float32"), 16.0), gamma, beta)
     return op.dense(_byte(op.multiply(normal, 4.0)), weight, out_dtype="int32")
 

@@ -4,7 +4,7 @@ model.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite
@@ -14,10 +14,13 @@ from .dense import check_bias
 from .levels import check_levels
 from .sizes import check_sizes
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 
 def _pattern(
-    x: Any, x_scale: Any, x_zero: Any, weight: Any, w_scale: Any, w_zero: Any, bias: Any
-) -> Any:
+    x: Node, x_scale: Node, x_zero: Node, weight: Node, w_scale: Node, w_zero: Node, bias: Node
+) -> Node:
     rows = op.dequantize(x, x_scale, x_zero)
     y = op.dense(rows, op.dequantize(weight, w_scale, w_zero))
     return either(op.bias_add(y, bias), y)
@@ -30,14 +33,14 @@ def _check(match: Any) -> None:
 
 
 def _dense(zero: int = 0) -> Any:
-    def program(x: Any, weight: Any, w_scale: Any, bias: Any) -> Any:
+    def program(x: Node, weight: Node, w_scale: Node, bias: Node) -> Node:
         rows, levels = op.dequantize(x, 2.0**-5, 7), op.dequantize(weight, w_scale, zero, axis=0)
         return op.bias_add(op.dense(rows, levels), bias, axis=-1)
 
     return program
 
 
-def _plain(x: Any, weight: Any) -> Any:
+def _plain(x: Node, weight: Node) -> Node:
     return op.dense(op.dequantize(x, 2.0**-4, -3), op.dequantize(weight, 2.0**-6, 0))
 
 

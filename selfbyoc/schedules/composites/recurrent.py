@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import op
+from ...tvm.types import DFPattern
 from ..kernels.recurrent.kernel import LSTM_LEVELS, recurrent
 from ..kernels.words import BYTE
+
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
 
 def _check(match: Any) -> None:
@@ -18,14 +22,16 @@ def _check(match: Any) -> None:
 
 
 def _lstm(**attrs: Any) -> Any:
-    def layer(gates: Any, weight: Any, hidden: Any, cell: Any) -> Any:
+    def layer(gates: Node, weight: Node, hidden: Node, cell: Node) -> tuple[Node, ...]:
         both = op.lstm(gates, weight, hidden, cell, **attrs)
         return both[0], both[1]
 
     return layer
 
 
-def _of_levels(gates: Any, weight: Any, w_scale: Any, w_zero: Any, hidden: Any, cell: Any) -> Any:
+def _of_levels(
+    gates: Node, weight: Node, w_scale: Node, w_zero: Node, hidden: Node, cell: Node
+) -> tuple[Node, ...]:
     levels = op.dequantize(weight, w_scale, w_zero)
     both = op.lstm(gates, levels, hidden, cell, quantized_state=True)
     return both[0], both[1]
@@ -46,7 +52,7 @@ def _check_levels(match: Any) -> None:
 
 
 def _lstm_of_levels(zero: int, **attrs: Any) -> Any:
-    def layer(gates: Any, weight: Any, hidden: Any, cell: Any) -> Any:
+    def layer(gates: Node, weight: Node, hidden: Node, cell: Node) -> tuple[Node, ...]:
         levels = op.dequantize(weight, 2.0**-9, zero)
         both = op.lstm(gates, levels, hidden, cell, quantized_state=True, **attrs)
         return both[0], both[1]
@@ -55,7 +61,9 @@ def _lstm_of_levels(zero: int, **attrs: Any) -> Any:
 
 
 def _peephole_lstm(**attrs: Any) -> Any:
-    def layer(gates: Any, weight: Any, hidden: Any, cell: Any, peepholes: Any) -> Any:
+    def layer(
+        gates: Node, weight: Node, hidden: Node, cell: Node, peepholes: Node
+    ) -> tuple[Node, ...]:
         both = op.peephole_lstm(gates, weight, hidden, cell, peepholes, **attrs)
         return both[0], both[1]
 
@@ -74,7 +82,7 @@ BOTH = {"direction": "bidirectional"}
 WHY = "a step's products, gates and states are in registers; no step is another kernel"
 
 
-def _composite(name: str, pattern: Any, *cases: Case) -> Composite:
+def _composite(name: str, pattern: DFPattern, *cases: Case) -> Composite:
     return Composite(name, pattern, check=_check, kernel=recurrent(name), why=WHY, cases=cases)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -11,10 +11,20 @@ from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
 from .sizes import check_rows
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
+
 
 def _residual(
-    x: Any, weight: Any, bias: Any, gamma: Any, beta: Any, mean: Any, var: Any, residual: Any
-) -> Any:
+    x: Node,
+    weight: Node,
+    bias: Node,
+    gamma: Node,
+    beta: Node,
+    mean: Node,
+    var: Node,
+    residual: Node,
+) -> Node:
     y = biased(op.conv2d(x, weight), bias)
     y = op.add(either(op.batch_norm(y, gamma, beta, mean, var)[0], y), residual)
     return either(op.relu(y), y)
@@ -29,7 +39,9 @@ def _same_shape(match: Any) -> None:
     )
 
 
-def _normed(x: Any, weight: Any, gamma: Any, beta: Any, mean: Any, var: Any, residual: Any) -> Any:
+def _normed(
+    x: Node, weight: Node, gamma: Node, beta: Node, mean: Node, var: Node, residual: Node
+) -> Node:
     y = op.batch_norm(op.conv2d(x, weight), gamma, beta, mean, var)[0]
     return op.relu(op.add(y, residual))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.kernel import Kernel
 from ...language.pattern import op
-from ...language.types import Tensor
+from ...tvm.types import Tensor
 from ..kernels.rows.compute import Dense, in_tiles
 from ..kernels.rows.normal import NormalPlan
 from ..kernels.rows.pack import pack_weight
@@ -29,8 +29,11 @@ from .layer_norm import (
     tiles_of,
 )
 
+if TYPE_CHECKING:
+    from ...language.nodes import Node
 
-def _pattern(x: Any, gamma: Any, weight: Any, bias: Any) -> Any:
+
+def _pattern(x: Node, gamma: Node, weight: Node, bias: Node) -> Node:
     return dense_of(op.rms_norm(x, gamma), weight, bias)
 
 
@@ -51,23 +54,23 @@ def _dense_compute(
 WEIGHTS = ("gamma", "weight", "bias")
 
 
-def _plain(x: Any, gamma: Any, weight: Any) -> Any:
+def _plain(x: Node, gamma: Node, weight: Node) -> Node:
     return op.dense(op.rms_norm(x, gamma), weight)
 
 
-def _biased(x: Any, gamma: Any, weight: Any, bias: Any) -> Any:
+def _biased(x: Node, gamma: Node, weight: Node, bias: Node) -> Node:
     return op.bias_add(_plain(x, gamma, weight), bias, axis=-1)
 
 
-def _gelu(x: Any, gamma: Any, weight: Any, bias: Any) -> Any:
+def _gelu(x: Node, gamma: Node, weight: Node, bias: Node) -> Node:
     return op.gelu(_biased(x, gamma, weight, bias))
 
 
-def _relu(x: Any, gamma: Any, weight: Any) -> Any:
+def _relu(x: Node, gamma: Node, weight: Node) -> Node:
     return op.relu(_plain(x, gamma, weight))
 
 
-def _of_halves(x: Any, gamma: Any, weight: Any) -> Any:
+def _of_halves(x: Node, gamma: Node, weight: Node) -> Node:
     return _plain(x, gamma, of_halves(weight))
 
 

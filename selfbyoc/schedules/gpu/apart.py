@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...language.types import Block, Loop, Schedule
 from ...machine.gpu import Gpu
+from ...tvm.types import Block, Loop, Schedule
 from ..steps.blocks import Facts
 from ..steps.reductions import epilogue_of
 from .block import sum_one

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...language.types import Schedule
 from ...machine.gpu import BANKS, WORD, at_once
 from ...tvm import region_buffer
+from ...tvm.types import Buffer, Schedule
 from ..steps.blocks import Facts, facts
 from .lanes import Use, Wanted, memory, uses
 from .plan import BlockPlan
@@ -36,7 +36,7 @@ class Columns:
         """Columns of a line at least."""
         return ceil(self.period / self.wide)
 
-    def of(self, buffer: Any) -> Columns:
+    def of(self, buffer: Buffer) -> Columns:
         """The same of a buffer that may have fewer."""
         return replace(self, period=min(self.period, int(buffer.shape[self.dim])))
 
@@ -90,7 +90,7 @@ def lay_out(sch: Schedule, plan: BlockPlan, fetched: Mapping[str, Columns], most
         _set(sch, block, layouts[use], use.width)
 
 
-def _columns(buffer: Any, use: Use, plan: BlockPlan) -> list[Columns]:
+def _columns(buffer: Buffer, use: Use, plan: BlockPlan) -> list[Columns]:
     """How lanes may take several columns of what a stage has kept."""
     whole = int(buffer.shape[-1])
     some = plan.columns and use.wanted.shape[-1] < whole  # those of one thread block
@@ -129,7 +129,7 @@ def _layouts(use: Use, columns: Sequence[Columns]) -> Iterator[Layout]:
             yield Layout(wanted, shape, stride, apart, line)
 
 
-def _in_lines(index: Sequence[Any], columns: Columns, line: int) -> list[Any]:
+def _in_lines(index: Sequence[np.ndarray], columns: Columns, line: int) -> list[Any]:
     """The indices of an element once the columns of each lane are a line apart."""
     rest = [i for n, i in enumerate(index) if n != columns.dim]
     turn, at = index[columns.dim] // columns.period, index[columns.dim] % columns.period

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...language.types import Block, Loop, Schedule
 from ...machine.gpu import Gpu
+from ...tvm.types import Block, Loop, Schedule
 from ..steps.blocks import Facts
 from .banks import Columns, lay_out
 from .chain import PRODUCT, ROW, Chain, Stage

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...tvm import region_buffer
+from ...tvm.types import Buffer, PrimExpr, Range
 from ..steps.blocks import Facts
 from ..steps.indices import Axis
 
@@ -136,12 +137,12 @@ def _tie(reads: Sequence[tuple[Rows, Facts, list[Any]]], dim: int) -> int | None
     return found.pop() if len(found) == 1 else None
 
 
-def index_of(dim: Any) -> Any | None:
+def index_of(dim: Range) -> PrimExpr:
     """The one index that a region has along a dimension; None: it has several."""
     return dim.min if int(getattr(dim.extent, "value", 0)) == 1 else None
 
 
-def plain(index: Any | None, block: Facts) -> Axis | None:
+def plain(index: PrimExpr | None, block: Facts) -> Axis | None:
     """The axis that an index is, and nothing else."""
     return next((a for a in block.axes if index is not None and index.same_as(a.var)), None)
 
@@ -161,7 +162,7 @@ def is_operand(block: Facts) -> bool:
     return not (block.reduction or block.is_output) and all(map(is_operand, block.producers))
 
 
-def operands(block: Facts) -> dict[Any, list[Any]]:
+def operands(block: Facts) -> dict[Buffer, list[Any]]:
     """What a block reads beside its own result: indices by buffer."""
     own = region_buffer(block.stmt.writes[0])
     found: dict[Any, list[Any]] = {}

@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...language.types import Loop, Schedule
 from ...machine.gpu import Gpu
 from ...tvm import Analyzer, region_buffer, tvm
+from ...tvm.types import Loop, Schedule
 from ..steps.blocks import Facts
 from ..steps.indices import uses
 from .banks import lay_out

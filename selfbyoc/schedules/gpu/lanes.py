@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...language.types import Schedule
 from ...machine.gpu import WARP
 from ...tvm import region_buffer, scope_of, structural_equal, walk
+from ...tvm.types import Buffer, PrimExpr, Schedule, Stmt, TirNode
 from ...tvm.values import Unknown, evaluated
 from ..steps.blocks import Facts, facts
 from .plan import BlockPlan
@@ -61,11 +61,11 @@ class _Place:
     """A block in its loops."""
 
     block: Facts
-    realized: Any
-    loops: Sequence[Any]
+    realized: Stmt
+    loops: Sequence[Stmt]
 
 
-def uses(sch: Schedule, plan: BlockPlan) -> dict[Any, Use]:
+def uses(sch: Schedule, plan: BlockPlan) -> dict[Buffer, Use]:
     """Of each buffer in shared memory; one for all that TVM gives the same memory, as long as they
     have the same layout.
     """
@@ -90,7 +90,7 @@ def uses(sch: Schedule, plan: BlockPlan) -> dict[Any, Use]:
     return found
 
 
-def _in_place(block: Facts, old: Any, new: Any) -> bool:
+def _in_place(block: Facts, old: Buffer, new: Buffer) -> bool:
     """Whether a block writes each element of a buffer where it has just read one of another."""
     (written,) = [r for r in block.stmt.writes if region_buffer(r).same_as(new)]
     read = [r for r in block.stmt.reads if region_buffer(r).same_as(old)]
@@ -100,7 +100,7 @@ def _in_place(block: Facts, old: Any, new: Any) -> bool:
     return len(old.shape) == len(new.shape) and all(structural_equal(a, b) for a, b in pairs)
 
 
-def _first(region: Any) -> list[Any]:
+def _first(region: TirNode) -> list[PrimExpr]:
     return [dim.min for dim in region.region]
 
 
@@ -142,7 +142,7 @@ def width_of(dtype: Any) -> int:
     return max(1, int(bits[0]) // 8) if bits else 1
 
 
-def _wanted(place: _Place, region: Any, around: int, plan: BlockPlan) -> Iterator[Wanted]:
+def _wanted(place: _Place, region: TirNode, around: int, plan: BlockPlan) -> Iterator[Wanted]:
     """By one block, in one turn of the loops around the buffer; none if it is not known."""
     if any(int(getattr(dim.extent, "value", 0)) != 1 for dim in region.region):
         return
@@ -162,7 +162,7 @@ def _wanted(place: _Place, region: Any, around: int, plan: BlockPlan) -> Iterato
 
 
 def _turns(
-    loops: Sequence[Any], around: int, number: np.ndarray, plan: BlockPlan
+    loops: Sequence[Stmt], around: int, number: np.ndarray, plan: BlockPlan
 ) -> tuple[dict[Any, Any], int]:
     """Values of the variables of loops, of threads all, of others some: [turn, warp, lane]; and how
     often a thread comes.

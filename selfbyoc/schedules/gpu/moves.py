@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...language.types import Schedule
 from ...tvm import TensorLoad
+from ...tvm.types import Schedule
 from ..steps.blocks import Facts, facts
 from .chain import plain
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ...language.types import Block, Loop, Schedule
 from ...tvm import region_buffer
+from ...tvm.types import Block, Loop, Schedule
 from ..steps.blocks import Facts
 from .banks import Columns
 from .chain import index_of, operands, plain

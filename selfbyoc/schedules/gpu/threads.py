@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...language.types import Block, Loop, Schedule
+from ...tvm.types import Block, Loop, Schedule
 from ..steps.blocks import Facts
 from ..steps.indices import Axis
 from .chain import Stage

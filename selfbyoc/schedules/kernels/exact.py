@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...language.types import Tensor
 from ...tvm import te
+from ...tvm.types import Tensor
 
 LARGEST = {"int8": 128, "uint8": 255}
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...codegen.info.ops import Ops
-from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ...tvm import te, tir
+from ...tvm.types import PrimExpr, Tensor
 
 BYTE = ("int8", "uint8")
 WIDE = "int16"  # of weights from -255 to 255
@@ -42,17 +42,17 @@ def word_as_packed(ops: Ops, cpu: Machine, inputs: int) -> int:
     return next(word for word in WORDS if words_of(inputs, word) == depth)
 
 
-def unsigned(level: Expr, dtype: str) -> Expr:
+def unsigned(level: PrimExpr, dtype: str) -> PrimExpr:
     """A stored level as int32 from 0 to 255."""
     return level.astype("int32") + (128 if dtype == "int8" else 0)
 
 
-def signed(level: Expr, dtype: str) -> Expr:
+def signed(level: PrimExpr, dtype: str) -> PrimExpr:
     """A stored weight as int32 from -128 to 127."""
     return level.astype("int32") - (128 if dtype == "uint8" else 0)
 
 
-def word_of(levels: Sequence[Expr]) -> Expr:
+def word_of(levels: Sequence[PrimExpr]) -> PrimExpr:
     """Two or four of int32 in one, the first one lowest."""
     bits = 32 // len(levels)
     found = levels[0] & ((1 << bits) - 1)
@@ -61,18 +61,18 @@ def word_of(levels: Sequence[Expr]) -> Expr:
     return found
 
 
-def all_alike(level: Expr, word: int) -> Expr:
+def all_alike(level: PrimExpr, word: int) -> PrimExpr:
     """A word of one level: unsigned, for TVM folds no constant that leaves int32."""
     ones = {2: 0x00010001, 4: 0x01010101}[word]
     return tir.reinterpret("int32", level.astype("uint32") * tir.const(ones, "uint32"))
 
 
-def only(tensor: Tensor) -> Expr:
+def only(tensor: Tensor) -> PrimExpr:
     """The element of a tensor of one."""
     return tensor(*(0 for _ in tensor.shape))
 
 
-def of_axis(factor: Tensor, at: Expr) -> Expr:
+def of_axis(factor: Tensor, at: PrimExpr) -> PrimExpr:
     """A scale of all, or of each output."""
     is_one = all(int(extent) == 1 for extent in factor.shape)
     return only(factor) if is_one else factor(at)
@@ -86,7 +86,7 @@ class Scaled:
     w_scale: Tensor
     bias: Tensor | None
 
-    def __call__(self, total: Expr, output: Expr) -> Expr:
+    def __call__(self, total: PrimExpr, output: PrimExpr) -> PrimExpr:
         """Of an exact sum, in int32 or in a float."""
         value = total.astype("float32") * (only(self.x_scale) * of_axis(self.w_scale, output))
         return value if self.bias is None else value + self.bias(output)
@@ -109,11 +109,11 @@ class Words:
         )
         self.staged: Tensor | None = None
 
-    def __call__(self, *index: Expr) -> Expr:
+    def __call__(self, *index: PrimExpr) -> PrimExpr:
         at = index[self.axis]
         part, own = tir.floordiv(at, self.each), tir.floormod(at, self.each)
 
-        def level(i: int) -> Expr:
+        def level(i: int) -> PrimExpr:
             place = own * self.word + i
             if self.size % self.word:
                 place = tir.Min(place, self.size - 1)
@@ -133,8 +133,8 @@ def weight_words(weight: Tensor, word: int) -> Tensor:
     """[O, I, ...] of bytes -> [O, I / word, ...] of words, zeros after the last input."""
     outputs, inputs, *others = weight.shape
 
-    def element(o: Expr, i: Expr, *rest: Expr) -> Expr:
-        def level(n: int) -> Expr:
+    def element(o: PrimExpr, i: PrimExpr, *rest: PrimExpr) -> PrimExpr:
+        def level(n: int) -> PrimExpr:
             at = i * word + n
             value = signed(weight(o, at, *rest), weight.dtype)
             # No Select: TVM drops a minimum in its index that the condition implies, and reads on.

@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from ...language.types import Block, Schedule
 from ...tvm import child_blocks, is_reduction, param_buffers, region_buffer, scope_of, walk
+from ...tvm.types import Block, PrimExpr, Schedule, Stmt, TirNode
 from .indices import Axis, groups_in, is_axis, uses
 
 # An expression with one of these is not computed again for every reader.
@@ -94,7 +94,7 @@ class Facts:
         """Whether computing an element again costs more than reading it."""
         found = []
 
-        def visit(node: Any) -> None:
+        def visit(node: PrimExpr) -> None:
             kind = type(node).__name__
             free = kind == "Call" and getattr(node.op, "name", "").split(".")[-1] in _FREE_CALLS
             if not free:
@@ -108,7 +108,7 @@ class Facts:
         """For each axis the variables of the loops that it follows from."""
         realized: list[Any] = []
 
-        def visit(node: Any) -> None:
+        def visit(node: Stmt) -> None:
             if node.block.same_as(self.stmt):
                 realized.append(node)
 
@@ -120,7 +120,7 @@ class Facts:
             found.append(inside)
         return found
 
-    def _dims(self, region: Any, axis: Axis, apart: int = 0) -> list[int]:
+    def _dims(self, region: TirNode, axis: Axis, apart: int = 0) -> list[int]:
         """The dimensions of a read region whose start depends on an axis, groups of so many aside
         (`axis // apart`).
         """
@@ -168,12 +168,12 @@ class Facts:
         free = [r for r in self._operands() if any(self._dims(r, a) for a in self.reduction)]
         return all(self._is_row(region) for region in free)
 
-    def _operands(self) -> list[Any]:
+    def _operands(self) -> list[TirNode]:
         """The regions it reads, its own result aside."""
         own = region_buffer(self.stmt.writes[0])
         return [r for r in self.stmt.reads if not region_buffer(r).same_as(own)]
 
-    def _is_row(self, region: Any) -> bool:
+    def _is_row(self, region: TirNode) -> bool:
         inner = list(region.region)[-len(self.reduction) :]
         shape = list(region_buffer(region).shape)[-len(self.reduction) :]
         if len(inner) < len(self.reduction):
@@ -199,7 +199,7 @@ def others(sch: Schedule, stages: Any) -> list[Facts]:
     return [b for b in facts(sch) if not any(b.stmt.same_as(known) for known in named)]
 
 
-def leaves(stages: Any) -> list[Any]:
+def leaves(stages: Any) -> list[Block]:
     """The blocks in a dataclass of stages by role, of which some may be absent."""
     if stages is None:
         return []

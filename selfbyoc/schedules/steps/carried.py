@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...language.types import Block, Schedule
 from ...tir.recurrences import OF
+from ...tvm.types import Block, Schedule
 
 
 def carry(sch: Schedule, before: Block, state: Block) -> None:

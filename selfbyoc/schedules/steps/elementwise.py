@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ...language.decisions import is_symbolic
-from ...language.types import Loop, Schedule
 from ...machine import Machine
 from ...tir.concatenates import LOADS, branches
 from ...tvm import TensorLoad, dtype_of, region_buffer, tir, walk
 from ...tvm.rewrite import mapped
+from ...tvm.types import Loop, PrimExpr, Schedule, TirNode
 from .blocks import Facts
 from .indices import Axis, is_axis
 from .loops import PARTITION, vectorize
@@ -107,10 +107,10 @@ def flat_axes(block: Facts, axes: Sequence[Axis]) -> int:
     return count
 
 
-def _asked_for(block: Facts) -> list[Any]:
+def _asked_for(block: Facts) -> list[PrimExpr]:
     """The axes that the expression asks for outside of indices: coordinates, conditions."""
 
-    def number(load: Any) -> Any:
+    def number(load: PrimExpr) -> PrimExpr:
         return tir.const(0, dtype_of(load))
 
     values: list[Any] = []
@@ -127,14 +127,14 @@ def _is_joined(block: Facts, axis: Axis) -> bool:
     return 1 < len(sources) <= MOST_SOURCES and any(axis.var.same_as(v) for v in _asked_for(block))
 
 
-def _variables(nodes: Sequence[Any], own: Collection[Any]) -> list[Any]:
+def _variables(nodes: Sequence[PrimExpr], own: Collection[PrimExpr]) -> list[PrimExpr]:
     found: list[Any] = []
     for node in nodes:
         walk(node, lambda n: found.extend(v for v in own if n.same_as(v)), "Var")
     return found
 
 
-def _is_flat(region: Any, inner: Sequence[Axis], axes: Sequence[Axis]) -> bool:
+def _is_flat(region: TirNode, inner: Sequence[Axis], axes: Sequence[Axis]) -> bool:
     """Whether a region has all of these axes, as its last dimensions and whole, or none."""
     shape = [_number(e) for e in region_buffer(region).shape]
     dims = [(r, e) for r, e in zip(region.region, shape, strict=True) if e != 1]
@@ -148,7 +148,7 @@ def _is_flat(region: Any, inner: Sequence[Axis], axes: Sequence[Axis]) -> bool:
     )
 
 
-def _number(extent: Any) -> int | None:
+def _number(extent: PrimExpr) -> int | None:
     """An extent that is one; that of a window cut at the border is an expression."""
     return int(extent) if isinstance(extent, (int, tir.IntImm)) else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...language.types import Schedule
+from ...tvm.types import Schedule
 from .blocks import Facts
 from .loops import Finish
 

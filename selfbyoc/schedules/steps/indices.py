@@ -8,6 +8,7 @@ from typing import Any
 
 from ...tvm import Analyzer, dtype_of, tir, walk
 from ...tvm.rewrite import substitute
+from ...tvm.types import PrimExpr
 
 
 @dataclass(frozen=True)
@@ -17,21 +18,21 @@ class Axis:
     position: int
     extent: int
     reduces: bool
-    var: Any
+    var: PrimExpr
 
 
-def uses(index: Any, axis: Axis) -> int:
+def uses(index: PrimExpr, axis: Axis) -> int:
     """How often an index names an axis."""
     found: list[Any] = []
     walk(index, lambda n: found.append(n) if n.same_as(axis.var) else None, "Var")
     return len(found)
 
 
-def groups_in(index: Any, axis: Axis) -> list[int]:
+def groups_in(index: PrimExpr, axis: Axis) -> list[int]:
     """What an index divides an axis by, once for each time that it does."""
     found: list[int] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: PrimExpr) -> None:
         if node.a.same_as(axis.var) and hasattr(node.b, "value"):
             found.append(int(node.b.value))
 
@@ -39,7 +40,7 @@ def groups_in(index: Any, axis: Axis) -> list[int]:
     return found
 
 
-def is_axis(index: Any, axis: Axis, axes: Sequence[Axis]) -> bool:
+def is_axis(index: PrimExpr, axis: Axis, axes: Sequence[Axis]) -> bool:
     """Whether an index is an axis, those of one element aside (of a window as large as its image,
     `y * 14 + ry`).
     """

@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ...language.types import Block, Loop, Schedule
 from ...tir.prefetch import AHEAD, PIECE
 from ...tir.prefetch_early import EARLY
 from ...tir.transposed_tiles import TRANSPOSE
 from ...tvm import region_buffer, walk
+from ...tvm.types import Block, Buffer, Loop, Schedule
 from .blocks import Facts, divisor, facts
 from .parallel import parallel_over
 
@@ -65,7 +65,7 @@ def _nodes(block: Facts) -> int:
     return len(found)
 
 
-def _loads(block: Facts) -> list[Any]:
+def _loads(block: Facts) -> list[Buffer]:
     """The buffers that an expression reads, one for each time."""
     found: list[Any] = []
 

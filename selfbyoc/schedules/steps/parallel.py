@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...language.decisions import for_every_size
-from ...language.types import Loop, Schedule
+from ...tvm.types import Loop, Schedule
 
 # A region costs 1-2 us to launch. The least work that pays for one, by kind:
 LEAST_STEPS = 8192  # vector steps of a loop nest, some 3 us

@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ...language.decisions import is_symbolic
-from ...language.types import Loop, Schedule
 from ...machine import Machine
 from ...tvm import dtype_of
+from ...tvm.types import Loop, Schedule
 from .blocks import Facts, divisor, facts, same_elements
 from .indices import Axis
 from .loops import PARTITION, Finish, start_sums, vectorize

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ...language.types import Block, Loop, Schedule
+from ...tvm.types import Block, Loop, Schedule
 from .blocks import Facts
 from .loops import Finish, start_sums, vectorize
 

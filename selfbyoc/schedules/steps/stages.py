@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ...language.types import Schedule
 from ...machine import Machine
+from ...tvm.types import Schedule
 from .blocks import Facts, facts
 from .elementwise import vectorize_injective
 from .loops import Finish

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...language.decisions import is_symbolic
-from ...language.types import Expr, Tensor
 from ...tvm import te, tir
+from ...tvm.types import PrimExpr, Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """A tensor read as another one, of this shape and dtype: no stage of its own."""
 
-    shape: Sequence[Expr]
+    shape: Sequence[PrimExpr]
     dtype: str
-    read: Callable[..., Expr]
+    read: Callable[..., PrimExpr]
 
-    def __call__(self, *index: Expr) -> Expr:
+    def __call__(self, *index: PrimExpr) -> PrimExpr:
         """An element."""
         return self.read(*index)
 
@@ -28,19 +28,23 @@ def extents(tensor: Tensor) -> tuple[int, ...]:
     return tuple(int(extent) for extent in tensor.shape)
 
 
-def reduce_axes(**sizes: int) -> list[Expr]:
+def reduce_axes(**sizes: int) -> list[PrimExpr]:
     """Axes to reduce over, by name."""
     return [te.reduce_axis((0, size), name=name) for name, size in sizes.items()]
 
 
-def split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
+def split_index(index: PrimExpr, size: int) -> tuple[PrimExpr, PrimExpr]:
     """Which block of so many an index is in, and where in it."""
     return tir.floordiv(index, size), tir.floormod(index, size)
 
 
 def or_zero(
-    index: Expr, count: int, padded: int, read: Callable[[Expr], Expr], dtype: str = "float32"
-) -> Expr:
+    index: PrimExpr,
+    count: int,
+    padded: int,
+    read: Callable[[PrimExpr], PrimExpr],
+    dtype: str = "float32",
+) -> PrimExpr:
     """What is read at one of `padded` indices, of which those after the first `count` are zero."""
     if count == padded and not is_symbolic(count):
         return read(index)
@@ -48,15 +52,15 @@ def or_zero(
 
 
 def in_vectors(
-    read: Callable[..., Expr], count: int, lanes: int, outside: Expr | None = None
-) -> Callable[..., Expr]:
+    read: Callable[..., PrimExpr], count: int, lanes: int, outside: PrimExpr | None = None
+) -> Callable[..., PrimExpr]:
     """Reads a row of `count` elements in whole vectors: after its last one comes `outside`, or
     that one again.
     """
     if count % lanes == 0 and not is_symbolic(count):
         return read
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         # Not `i[-1] < count`: TVM would take it for granted where the element is read, though both
         # sides of a select are.
         near = tir.Min(i[-1], count - 1)
@@ -67,10 +71,10 @@ def in_vectors(
 
 
 def reduced_in_lanes(
-    read: Callable[..., Expr],
+    read: Callable[..., PrimExpr],
     rows: tuple[int, ...],
     count: int,
-    how: Callable[..., Expr],
+    how: Callable[..., PrimExpr],
     name: str,
     lanes: int,
 ) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import TensorLoad, constant_numpy, param_buffers, region_buffer, tir, tvm, walk
+from ...tvm.types import Expr, PrimExpr
 
 _OPS = {tir.Max: relax.op.maximum, tir.Min: relax.op.minimum}
 
@@ -51,12 +52,12 @@ class BoundsAreOps(relax.PyExprMutator):
         bound = self._behind(args[1]) if value is None else relax.const(value, args[0].ty.dtype)
         return call if _number(bound) is None else _OPS[kind](args[0], bound)
 
-    def _behind(self, expr: Any) -> Any:
+    def _behind(self, expr: Expr) -> Expr:
         found = self.lookup_binding(expr) if isinstance(expr, relax.Var) else None
         return expr if found is None else found
 
 
-def _number(expr: Any) -> float | None:
+def _number(expr: Expr) -> float | None:
     """The value of a constant of one element."""
     array = constant_numpy(expr) if isinstance(expr, Constant) else None
     return None if array is None or array.size != 1 else float(array.reshape(-1)[0])
@@ -83,6 +84,6 @@ def _bound(func: tir.PrimFunc, count: int) -> tuple[Any, float | None] | None:
     return (type(store.value), None) if _reads(right, buffers[1]) else None
 
 
-def _reads(expr: Any, buffer: Any) -> bool:
+def _reads(expr: PrimExpr, buffer: Expr) -> bool:
     """Whether it is an element of the buffer."""
     return isinstance(expr, TensorLoad) and region_buffer(expr).same_as(buffer)

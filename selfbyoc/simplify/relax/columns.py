@@ -21,6 +21,7 @@ from tvm import relax
 from ...ir.relax import Constant
 from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tvm
+from ...tvm.types import Expr
 from .cuts import Cut, cut_of, item_of
 from .exprs import are_same, is_op, leaves, open_shape
 
@@ -53,7 +54,7 @@ class _Cuts:
                 if isinstance(leaf, relax.Var):
                     self.readers.setdefault(leaf, []).append(reader)
 
-    def parts(self) -> dict[Any, Make]:
+    def parts(self) -> dict[Expr, Make]:
         """How to compute each slice, by its variable."""
         found: dict[Any, Make] = {}
         for source in self.values:
@@ -62,7 +63,7 @@ class _Cuts:
             found.update({v: m for v, m in made.items() if m} if all(made.values()) else {})
         return found
 
-    def _cuts_of(self, source: Any) -> dict[Any, Cut]:
+    def _cuts_of(self, source: Expr) -> dict[Expr, Cut]:
         """The slices that read a value, where nothing else does, and no two the same elements."""
         readers = self.readers.get(source, [])
         if len(readers) == 1 and is_op(self.values.get(readers[0]), "split"):
@@ -81,7 +82,7 @@ class _Cuts:
         near = all(self.are_near(var, source) for var in known)
         return known if is_whole and apart and near else {}
 
-    def _squeezed(self, var: Any, cut: Cut) -> tuple[Any, Cut]:
+    def _squeezed(self, var: Expr, cut: Cut) -> tuple[Any, Cut]:
         """The slice together with the squeeze that alone reads it."""
         (reader, *others) = self.readers.get(var, [None])
         squeeze: Any = self.values.get(reader)
@@ -110,12 +111,12 @@ class _Cuts:
         (reader, *others) = self.readers.get(cut.of, [None])
         return self._part(cut) if not others and self.are_near(cut.of, reader) else None
 
-    def are_near(self, var: Any, other: Any) -> bool:
+    def are_near(self, var: Expr, other: Expr) -> bool:
         """Whether two values are of one block: a dataflow block's are known nowhere else."""
         return var in self.block_of and self.block_of[var] == self.block_of.get(other)
 
 
-def _of_transpose(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
+def _of_transpose(cuts: _Cuts, call: Expr, cut: Cut) -> Make | None:
     ndim = len(open_shape(call))
     given = call.attrs.axes
     axes = list(range(ndim))[::-1] if given is None else [int(a) % ndim for a in given]
@@ -126,7 +127,7 @@ def _of_transpose(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
     return made and (lambda to: relax.op.permute_dims(to.emit(made(to)), axes))
 
 
-def _of_reshape(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
+def _of_reshape(cuts: _Cuts, call: Expr, cut: Cut) -> Make | None:
     """The axis is the outermost part of one of the axes before."""
     before, after, axis = open_shape(call.args[0]), open_shape(call), cut.axis
     outside = math.prod(after[:axis])
@@ -142,7 +143,7 @@ def _of_reshape(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
     return made and (lambda to: relax.op.reshape(to.emit(made(to)), shape))
 
 
-def _of_sum(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
+def _of_sum(cuts: _Cuts, call: Expr, cut: Cut) -> Make | None:
     """A sum with a constant, such as the bias."""
     data, bias = call.args if isinstance(call.args[1], Constant) else reversed(call.args)
     extents = open_shape(call)
@@ -156,7 +157,7 @@ def _of_sum(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
     return made and (lambda to: relax.op.add(to.emit(made(to)), constant(array)))
 
 
-def _of_product(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
+def _of_product(cuts: _Cuts, call: Expr, cut: Cut) -> Make | None:
     *lead, _ = shape = open_shape(call)
     turned: Any = cuts.values.get(call.args[1])
     turns = is_op(turned, "permute_dims")
@@ -172,7 +173,7 @@ def _of_product(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
     near = cuts.are_near(call.args[0], cut.of)
     merges: Any = cuts.values.get(call.args[0]) if near else None
 
-    def made(to: _Apart) -> Any:
+    def made(to: _Apart) -> Expr:
         matrix = to.emit(relax.op.permute_dims(constant(part))) if turns else constant(part)
         data = to.visit_expr(call.args[0])
         if is_op(merges, "reshape"):  # one for each product, which become one op with it
@@ -194,11 +195,11 @@ _RULES: dict[str, Callable[[_Cuts, Any, Cut], Make | None]] = {
 class _Apart(relax.PyExprMutator):
     """Parts in the place of slices."""
 
-    def __init__(self, parts: dict[Any, Make]) -> None:
+    def __init__(self, parts: dict[Expr, Make]) -> None:
         super().__init__()
         self.parts = parts
 
-    def emit(self, expr: Any) -> Any:
+    def emit(self, expr: Expr) -> Expr:
         """A variable for an expression."""
         return self.builder_.emit(expr)
 

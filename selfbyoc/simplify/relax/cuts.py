@@ -9,6 +9,7 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_numpy
+from ...tvm.types import Expr
 from .exprs import is_op, open_shape, plain_numbers
 
 
@@ -16,13 +17,13 @@ from .exprs import is_op, open_shape, plain_numbers
 class Cut:
     """A slice of a value: elements begin to end of an axis; `drops`: one, and the axis is gone."""
 
-    of: Any
+    of: Expr
     axis: int
     begin: int
     end: int
     drops: bool = False
 
-    def on(self, value: Any, axis: int, per: int = 1, drops: bool = False) -> Cut:
+    def on(self, value: Expr, axis: int, per: int = 1, drops: bool = False) -> Cut:
         """The same elements of what a value was made of, `per` of them for each."""
         return Cut(value, axis, self.begin * per, self.end * per, drops)
 
@@ -52,7 +53,7 @@ def _lies_in(begin: int, end: int, extent: Any) -> bool:
     return isinstance(extent, int) and 0 <= begin < end <= extent
 
 
-def item_of(item: Any, split: Any) -> Cut | None:
+def item_of(item: Expr, split: Expr) -> Cut | None:
     """What one result of a split reads."""
     extents = open_shape(split.args[0])
     if not isinstance(item, relax.TupleGetItem) or not extents:

@@ -9,11 +9,12 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import Analyzer, constant_numpy
+from ...tvm.types import Expr, Function, IRModule
 
 STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
 
 
-def steps_of(mod: Any) -> dict[str, Any]:
+def steps_of(mod: IRModule) -> dict[str, Function]:
     """The functions beside main that are steps of loops, by name."""
     return {
         var.name_hint: func
@@ -22,11 +23,11 @@ def steps_of(mod: Any) -> dict[str, Any]:
     }
 
 
-def _is_step(func: Any) -> bool:
+def _is_step(func: Function) -> bool:
     return func.attrs is not None and STEP in func.attrs
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: Expr) -> Iterator[Any]:
     """What a value is made of."""
     if isinstance(value, relax.Call):
         for arg in value.args:
@@ -40,28 +41,28 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def is_op(value: Any, name: str) -> bool:
+def is_op(value: Expr | None, name: str) -> bool:
     """Whether it is a call of an op of Relax."""
     return isinstance(value, relax.Call) and getattr(value.op, "name", "") == f"relax.{name}"
 
 
-def array_of(expr: Any) -> Any:
+def array_of(expr: Expr) -> Any:
     """What a constant holds; None for any other."""
     return constant_numpy(expr) if isinstance(expr, Constant) else None
 
 
-def size_one(expr: Any) -> bool:
+def size_one(expr: Expr) -> bool:
     """Whether it has one element."""
     return expr.ty.ndim == 0 or set(static_shape(expr)) == {1}
 
 
-def static_shape(expr: Any) -> list[int]:
+def static_shape(expr: Expr) -> list[int]:
     """Extents; none where one is not known."""
     extents = open_shape(expr)
     return [] if any(not isinstance(e, int) for e in extents) else extents
 
 
-def open_shape(expr: Any) -> list[Any]:
+def open_shape(expr: Expr) -> list[Any]:
     """Extents as far as they are known: numbers, and expressions of open sizes."""
     ty = expr.ty
     if not isinstance(ty, relax.TensorType) or not isinstance(ty.shape, relax.ShapeExpr):
@@ -69,13 +70,13 @@ def open_shape(expr: Any) -> list[Any]:
     return [int(e.value) if hasattr(e, "value") else e for e in ty.shape.values]
 
 
-def are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def are_same(one: Sequence[int], other: Sequence[int]) -> bool:
     """Whether extents are equal at all sizes, as far as TVM can prove it."""
     equal = Analyzer().can_prove_equal
     return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def plain_numbers(arg: Any) -> list[int]:
+def plain_numbers(arg: Expr) -> list[int]:
     """The integers in an argument that is a tuple; none where one is not known."""
     fields = arg.fields if isinstance(arg, relax.Tuple) else []
     inner = [getattr(field, "value", None) for field in fields]

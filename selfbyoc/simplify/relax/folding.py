@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from tvm import relax
 
 from ...ir.relax import Constant
 from ...ir.relax.emit import constant
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
+from ...tvm.types import Binding, Expr, Function, Type
 from ..folding import Free, joined, or_as_it_was, size_of
 from ..halves import stays
 from .exprs import array_of, is_op, leaves
@@ -50,7 +52,7 @@ def fold(mod: tvm.IRModule) -> tvm.IRModule:
     return relax.transform.DeadCodeElimination()(relax.transform.Normalize()(done))
 
 
-def _free(value: Any, free: dict[Any, Free]) -> Free | None:
+def _free(value: Expr, free: dict[Expr, Free]) -> Free | None:
     """What is known of a value that no input reaches; None of any other."""
     if isinstance(value, relax.Call) and not _can_be_called(value):
         return None
@@ -67,7 +69,7 @@ def _free(value: Any, free: dict[Any, Free]) -> Free | None:
     return joined(parts, isinstance(value, relax.Call) and value.op.name not in MOVES)
 
 
-def _can_be_called(call: Any) -> bool:
+def _can_be_called(call: Expr) -> bool:
     """An op that TVM knows how to compute, and that gives the same each time."""
     op = call.op
     if not isinstance(op, tvm.ir.Op) or op.name in STAY or _is_weight(call):
@@ -75,7 +77,7 @@ def _can_be_called(call: Any) -> bool:
     return op.has_attr("FLegalize") and op.has_attr("FPurity") and bool(op.get_attr("FPurity"))
 
 
-def _is_weight(call: Any) -> bool:
+def _is_weight(call: Expr) -> bool:
     """Whether it makes floats of a dense layer's halves, which its kernel does."""
     weight = array_of(call.args[0]) if is_op(call, "astype") else None
     return weight is not None and call.attrs.dtype == "float32" and stays(weight)
@@ -89,7 +91,7 @@ def _is_open(leaf: Any) -> bool:
     return not isinstance(number, (int, float, str)) and not hasattr(number, "value")
 
 
-def _bytes(ty: Any) -> int | None:
+def _bytes(ty: Type) -> int | None:
     if isinstance(ty, relax.TupleType):
         parts = [_bytes(field) for field in ty.fields]
         return None if None in parts else sum(part for part in parts if part is not None)
@@ -100,7 +102,7 @@ def _bytes(ty: Any) -> int | None:
     return size_of([int(extent) for extent in ty.shape.values], ty.dtype)
 
 
-def _wanted(main: Any, bindings: list[Any], free: dict[Any, Free]) -> list[Any]:
+def _wanted(main: Function, bindings: list[Binding], free: dict[Expr, Free]) -> list[Expr]:
     """The tensors that are computed now and that something else reads, in order."""
     read = {
         leaf
@@ -115,7 +117,7 @@ def _wanted(main: Any, bindings: list[Any], free: dict[Any, Free]) -> list[Any]:
     ]
 
 
-def _computed(bindings: list[Any], wanted: list[Any]) -> list[Any]:
+def _computed(bindings: list[Binding], wanted: list[Expr]) -> list[np.ndarray]:
     """The values of variables, by one function without parameters."""
     builder = relax.BlockBuilder()
     new: dict[Any, Any] = {}
@@ -132,7 +134,7 @@ def _computed(bindings: list[Any], wanted: list[Any]) -> list[Any]:
     return [tensor.numpy() for tensor in found]
 
 
-def _renewed(value: Any, new: dict[Any, Any]) -> Any:
+def _renewed(value: Expr, new: dict[Expr, Expr]) -> Any:
     """A value over other variables."""
     if isinstance(value, relax.Call):
         args = [_renewed(arg, new) for arg in value.args]
@@ -150,7 +152,7 @@ def _renewed(value: Any, new: dict[Any, Any]) -> Any:
 class _Known(relax.PyExprMutator):
     """Constants in place of variables."""
 
-    def __init__(self, arrays: dict[Any, Any]) -> None:
+    def __init__(self, arrays: dict[Expr, np.ndarray]) -> None:
         super().__init__()
         self.constants = {var: constant(array) for var, array in arrays.items()}
 

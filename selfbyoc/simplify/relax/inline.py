@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from tvm import relax
 
 from ...ir.relax import ITEM
 from ...tvm import tvm
+from ...tvm.types import BlockBuilder, Expr
 
-Expr = Any  # relax.Expr: TVM ships no types
 # From a function and its arguments to what stands for some of its variables.
 Given = Callable[[relax.Function, Sequence[Expr]], dict[Expr, Expr]]
 # From an op's call, and the way to its arguments in the caller, to what does it.
@@ -59,7 +58,7 @@ def is_op(value: Expr) -> bool:
 class _Copy:
     """The bindings of a function, and of those inside it, emitted into another one."""
 
-    def __init__(self, builder: Any, new: dict[Expr, Expr], alone: Alone | None) -> None:
+    def __init__(self, builder: BlockBuilder, new: dict[Expr, Expr], alone: Alone | None) -> None:
         self.builder, self.new, self.alone = builder, new, alone
         self.given = frozenset(new)
         self.inside: dict[Expr, relax.Function] = {}

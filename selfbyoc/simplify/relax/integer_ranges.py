@@ -20,6 +20,7 @@ from tvm import relax
 from ...ir.relax import Constant
 from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tir
+from ...tvm.types import Expr, PrimExpr
 from .. import intervals
 from ..intervals import FALSE, MOST, OF_TWO, TRUE, Interval
 from .exprs import are_same, is_op, open_shape, plain_numbers
@@ -62,7 +63,7 @@ class WhatRangesDecide(relax.PyExprMutator):
             return done
         return relax.op.broadcast_to(made if made is not done else self.builder_.emit(made), shape)
 
-    def _before_broadcast(self, call: Any) -> Any:
+    def _before_broadcast(self, call: Expr) -> Expr:
         """An elementwise op of what its inputs were before they were broadcast."""
         if getattr(call.op, "name", "").removeprefix("relax.") not in _OF_ELEMENTS:
             return call
@@ -76,18 +77,18 @@ class WhatRangesDecide(relax.PyExprMutator):
         made = relax.Call(call.op, args, call.attrs, call.ty_args, call.span)
         return self.builder_.normalize(made)
 
-    def _chosen(self, call: Any, _: Any) -> Any | None:
+    def _chosen(self, call: Expr, _: Any) -> Expr | None:
         condition, yes, no = call.args
         return {TRUE: yes, FALSE: no}.get(self._range(condition) or (0, 1))
 
-    def _without_neutral(self, call: Any, _: Any) -> Any | None:
+    def _without_neutral(self, call: Expr, _: Any) -> Expr | None:
         name = call.op.name.removeprefix("relax.")
         for n in (1, 0) if name != "subtract" else (1,):
             if self._range(call.args[n]) == _NEUTRAL[name]:
                 return call.args[1 - n]
         return None
 
-    def _taken(self, call: Any, shape: Any) -> Any | None:
+    def _taken(self, call: Expr, shape: Any) -> Expr | None:
         data, index = call.args
         extents = open_shape(data)
         if not extents or call.attrs.axis is None:
@@ -105,7 +106,7 @@ class WhatRangesDecide(relax.PyExprMutator):
             return constant(row.reshape(*row.shape[:axis], *ones, *row.shape[axis + 1 :]))
         return self._slice_of_all(array, axis, index)
 
-    def _slice_of_all(self, array: np.ndarray, axis: int, index: Any) -> Any | None:
+    def _slice_of_all(self, array: np.ndarray, axis: int, index: Expr) -> Any | None:
         """A constant taken by a slice of a constant, if that makes it no larger."""
         made = self._bound(index)
         indices = _array(made.args[0]) if is_op(made, "strided_slice") else None
@@ -118,13 +119,13 @@ class WhatRangesDecide(relax.PyExprMutator):
             relax.op.strided_slice(everything, axes, *made.args[2:], assume_inbound=told)
         )
 
-    def _bound(self, expr: Any) -> Any:
+    def _bound(self, expr: Expr) -> Expr:
         """What a variable stands for; behind those that stand for others."""
         while isinstance(expr, relax.Var):
             expr = self.lookup_binding(expr)
         return expr
 
-    def _counted(self, expr: Any) -> Any | None:
+    def _counted(self, expr: Expr) -> Any | None:
         """n where the elements are 0, 1, ... n - 1 in this order."""
         made = self._bound(expr)
         if self._range(expr) is None:  # integers that begin again at their least, say
@@ -135,7 +136,7 @@ class WhatRangesDecide(relax.PyExprMutator):
             return None
         return getattr(made.args[1], "value", made.args[1])  # TVM 0.26 has a PrimValue around it
 
-    def _range(self, expr: Any) -> Interval | None:
+    def _range(self, expr: Expr) -> Interval | None:
         """Between which numbers the elements are; None where nothing is known."""
         made = self._bound(expr)
         if isinstance(made, Constant):
@@ -149,7 +150,7 @@ class WhatRangesDecide(relax.PyExprMutator):
             self.known[expr] = intervals.within(found, dtype) if is_whole else None
         return self.known[expr]
 
-    def _of_call(self, call: Any) -> Interval | None:
+    def _of_call(self, call: Expr) -> Interval | None:
         name = getattr(call.op, "name", "").removeprefix("relax.")
         if name in _MOVES:
             return self._range(call.args[0])
@@ -172,7 +173,7 @@ def _array(expr: Any) -> Any:
     return constant_numpy(expr) if isinstance(expr, Constant) else None
 
 
-def _number(expr: Any) -> int | None:
+def _number(expr: PrimExpr) -> int | None:
     """The integer that an argument is; None for an expression of open sizes."""
     value = getattr(expr, "value", expr)  # a PrimValue's
     value = getattr(value, "value", value) if isinstance(value, tir.IntImm) else value

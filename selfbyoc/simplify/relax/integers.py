@@ -14,6 +14,7 @@ import numpy as np
 from tvm import relax
 
 from ...ir.relax.emit import constant
+from ...tvm.types import Expr
 from ..level_values import BYTES, is_level, is_middle
 from .exprs import array_of, is_op, size_one, static_shape
 
@@ -33,10 +34,10 @@ class IntegersAsLevels(relax.PyExprMutator):
             made = self._scaled(done)
         return done if made is None else made
 
-    def _bound(self, arg: Any) -> Any:
+    def _bound(self, arg: Expr) -> Any:
         return self.lookup_binding(arg) if isinstance(arg, relax.Var) else None
 
-    def _of_integers(self, call: Any) -> Any | None:
+    def _of_integers(self, call: Expr) -> Any | None:
         """A product, perhaps with a bias."""
         product, bias = self._bound(call.args[0]), None
         if is_op(product, "add"):
@@ -56,7 +57,7 @@ class IntegersAsLevels(relax.PyExprMutator):
             return made
         return relax.op.add(self.builder_.emit(made), relax.op.astype(bias, "float32"))
 
-    def _weight(self, arg: Any) -> tuple[Any, Any] | None:
+    def _weight(self, arg: Expr) -> tuple[Any, Any] | None:
         """A constant weight and 0: less a zero point that is not its middle."""
         array = array_of(arg)
         if array is None:
@@ -75,7 +76,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         dtype = "int8" if most < 128 else "int16"
         return constant(array.astype(dtype)), constant(np.zeros((), "int8"))
 
-    def _centred(self, arg: Any) -> tuple[Any, Any] | None:
+    def _centred(self, arg: Expr) -> tuple[Any, Any] | None:
         """The levels and the zero point of `cast(levels) - cast(zero)` in int32."""
         made = self._bound(arg)
         both = made.args if is_op(made, "subtract") else [arg]
@@ -88,7 +89,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         holds = dtype in BYTES and is_level(array_of(zero), str(zero.ty.dtype), dtype)
         return (levels, zero) if holds and size_one(zero) else None
 
-    def _scaled(self, call: Any) -> Any | None:
+    def _scaled(self, call: Expr) -> Expr:
         """A product of levels times a scale of it, or of each unit, as its operands' scale; so is
         one with a bias, which is scaled, too.
         """
@@ -103,7 +104,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         bias = self.builder_.emit(relax.op.multiply(made.args[1], scale))
         return relax.op.add(self.builder_.emit(scaled), bias)
 
-    def _product(self, arg: Any) -> Any | None:
+    def _product(self, arg: Expr) -> Any | None:
         """A product of levels whose scale is 1 yet; behind a bias, if need be."""
         made = self._bound(arg)
         if is_op(made, "add"):
@@ -113,7 +114,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         left = self._bound(made.args[0])
         return made if is_op(left, "dequantize") and _is_one(left.args[1]) else None
 
-    def _scaled_product(self, product: Any, scale: Any) -> Any | None:
+    def _scaled_product(self, product: Expr, scale: Expr) -> Any | None:
         if scale.ty.ndim > product.ty.ndim:
             return None
         left, weight = (self._bound(arg) for arg in product.args)
@@ -132,13 +133,13 @@ class IntegersAsLevels(relax.PyExprMutator):
         return _like(product, [product.args[0], self.builder_.emit(made)])
 
 
-def _like(product: Any, both: list[Any]) -> Any:
+def _like(product: Expr, both: list[Expr]) -> Expr:
     """The product of other operands, in floats."""
     if is_op(product, "matmul"):
         return relax.op.matmul(*both)
     return relax.Call(product.op, both, product.attrs)
 
 
-def _is_one(expr: Any) -> bool:
+def _is_one(expr: Expr) -> bool:
     array = array_of(expr)
     return array is not None and array.size == 1 and float(array.flat[0]) == 1

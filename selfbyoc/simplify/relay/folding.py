@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
@@ -13,11 +11,11 @@ from ...ir.relay.rewrite import with_main
 from ...ir.relay.walk import children, postorder, rebuild
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
+from ...tvm.types import Expr, Op, Type
 from ..folding import Free, joined, or_as_it_was, size_of
 from ..halves import stays
 from .exprs import array_of, name_of
 
-Expr = Any  # relay.Expr: TVM ships no types
 MOVES = {
     "broadcast_to", "cast", "expand_dims", "layout_transform", "nn.batch_flatten", "reshape",
     "squeeze", "transpose",
@@ -58,7 +56,7 @@ def _free(expr: Expr, free: dict[Expr, Free]) -> Free | None:
     return joined((part for part in parts if part), is_call and expr.op.name not in MOVES)
 
 
-def _can_be_called(op: Any) -> bool:
+def _can_be_called(op: Op) -> bool:
     """An op that TVM knows how to compute, and that gives the same each time. What quantises stays
     for the kernels to read.
     """
@@ -73,11 +71,11 @@ def _is_weight(call: Expr) -> bool:
     return weight is not None and str(call.attrs.dtype) == "float32" and stays(weight)
 
 
-def _is_true(op: Any, name: str) -> bool:
+def _is_true(op: Op, name: str) -> bool:
     return op.has_attr(name) and bool(op.get_attr(name))
 
 
-def _bytes(ty: Any) -> int | None:
+def _bytes(ty: Type) -> int | None:
     if isinstance(ty, relay.TupleType):
         parts = [_bytes(field) for field in ty.fields]
         return None if None in parts else sum(part for part in parts if part is not None)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tvm import relay
 
 from ...ir.relay.rewrite import with_main
 from ...ir.relay.walk import postorder, rebuild
 from ...tvm import tvm
+from ...tvm.types import Expr
 
-Expr = Any  # relay.Expr: TVM ships no types
 # Functions with one of these belong to somebody: a composite, or an external compiler.
 _OWNED = ("Composite", "Compiler")
 

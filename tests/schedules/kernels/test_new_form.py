@@ -2,23 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import new_form
 import pytest
 from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, op
-from selfbyoc.language.decisions import deciding
 from selfbyoc.language.kernel import Kernel
 from selfbyoc.schedules.kernels.conv import forms, kernel
 from selfbyoc.schedules.kernels.conv.layer import Layer
-from selfbyoc.schedules.kernels.conv.plan import ConvPlan, ConvPlans
-from selfbyoc.schedules.steps.blocks import facts
-from selfbyoc.schedules.steps.candidates import decided
-from selfbyoc.schedules.steps.registers import sum_in_tile
-from selfbyoc.schedules.steps.tensors import View, reduce_axes
-from selfbyoc.tvm import Schedule, get_block, te, tvm
+from selfbyoc.schedules.kernels.conv.plan import ConvPlans
 
 VECTORIZED, UNROLLED = 2, 3  # ForKind
 (CONV,) = [composite for composite in BUILTIN if composite.name == "conv2d"]

@@ -17,6 +17,7 @@ from ....ir.relax import read_call
 from ....ops.attrs import plain
 from ....ops.vocabulary import is_declared
 from ....tvm import tir, tvm
+from ....tvm.types import BlockBuilder, Expr, PrimFunc
 from ..accesses import blocks_of
 from ..lineage import labelled
 from ..op_info import attach, record, recorded_of
@@ -32,7 +33,7 @@ Legalize = Callable[[Any, Any], Any]
 class AttachOpInfo:
     """Legalise op by op; each PrimFunc carries the info of its op. Equal ones stay shared."""
 
-    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _: object) -> tvm.IRModule:
         """The pass."""
         mod = relax.transform.LegalizeOps(dict(_legalizers()))(mod)
         mod = relax.transform.AnnotateTIROpPattern()(mod)
@@ -53,7 +54,7 @@ def _legalizers() -> tuple[tuple[str, Legalize], ...]:
 def _described(own: Legalize) -> Legalize:
     """A legaliser that adds the op's PrimFunc with its info, and not without it as well."""
 
-    def legalize(builder: Any, call: Any) -> Any:
+    def legalize(builder: BlockBuilder, call: Expr) -> Expr:
         apart = relax.BlockBuilder()
         try:
             found = own(apart, call)
@@ -71,7 +72,7 @@ def _described(own: Legalize) -> Legalize:
     return legalize
 
 
-def _attached(func: Any, call: Any, lowered: Any) -> Any | None:
+def _attached(func: PrimFunc, call: Expr, lowered: Expr) -> PrimFunc | None:
     """The op's PrimFunc with its info; None for one that is not made of blocks."""
     if not blocks_of(func):
         return None
@@ -92,11 +93,11 @@ def _attached(func: Any, call: Any, lowered: Any) -> Any | None:
     return attach(func, record(func, [replace(info, blocks=tuple(names))], [(refs, results)]))
 
 
-def _is_known(call: Any) -> bool:
+def _is_known(call: Expr) -> bool:
     return is_declared(call.op.name.removeprefix("relax."))
 
 
-def _all_attrs(call: Any) -> dict[str, Any]:
+def _all_attrs(call: Expr) -> dict[str, Any]:
     """Every attribute of an op that the vocabulary has no name for."""
     if call.attrs is None:
         return {}
@@ -110,7 +111,7 @@ def _text(value: Any) -> Any:
     return found if is_data else str(value)
 
 
-def _tensors(expr: Any) -> list[Any]:
+def _tensors(expr: Expr) -> list[Expr]:
     """The tensors in an argument, tuples taken apart."""
     if isinstance(expr, relax.Tuple):
         return [t for field in expr.fields for t in _tensors(field)]

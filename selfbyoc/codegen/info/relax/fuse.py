@@ -13,6 +13,7 @@ from typing import Any
 from tvm import relax
 
 from ....tvm import Schedule, child_blocks, tir, tvm
+from ....tvm.types import Function, PrimFunc
 from ..accesses import OP_LABEL, blocks_of, label_of
 from ..op_info import attach, op_info, record, recorded_of
 from ..op_record import Recorded, Ref
@@ -26,7 +27,7 @@ class FuseTIR:
     parts.
     """
 
-    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+    def transform_module(self, mod: tvm.IRModule, _: object) -> tvm.IRModule:
         """The pass."""
         parts = {
             var.name_hint: _parts(func, mod)
@@ -41,7 +42,7 @@ class FuseTIR:
         return fused
 
 
-def _is_primitive(func: Any) -> bool:
+def _is_primitive(func: Function) -> bool:
     return func.attrs is not None and "Primitive" in func.attrs.keys()  # noqa: SIM118
 
 
@@ -52,11 +53,11 @@ Source = tuple[str, int, int] | None  # ("param", position, 0) or ("part", numbe
 class _Part:
     """One call inside a fused function: its PrimFunc, and where its arguments come from."""
 
-    func: Any
+    func: PrimFunc
     sources: Sequence[Source]
 
 
-def _parts(func: Any, mod: tvm.IRModule) -> list[_Part] | None:
+def _parts(func: Function, mod: tvm.IRModule) -> list[_Part] | None:
     """The calls of a fused function in order; None if it does more than call PrimFuncs."""
     came: dict[Any, list[Source]] = {}
     position = 0
@@ -84,7 +85,7 @@ def _parts(func: Any, mod: tvm.IRModule) -> list[_Part] | None:
     return parts
 
 
-def _joined(fused: Any, parts: Sequence[_Part]) -> Any:
+def _joined(fused: PrimFunc, parts: Sequence[_Part]) -> PrimFunc:
     """The fused PrimFunc with the ops of its parts, its blocks labelled with their new names."""
     records = [recorded_of(part.func) for part in parts]
     if any(r is None for r in records):
@@ -124,7 +125,7 @@ def _fresh_names(records: Sequence[Recorded]) -> list[dict[str, str]]:
     return names
 
 
-def _relabelled(func: Any, owners: Sequence[str]) -> Any:
+def _relabelled(func: PrimFunc, owners: Sequence[str]) -> PrimFunc:
     begin = tvm.IRModule(
         {"main": func.with_attr("global_symbol", "main")}
     )  # kept: codegen/apply.py

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....common.optional import extra
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
@@ -58,7 +60,7 @@ def on_compiled(compiled: Any, inputs: Inputs) -> Built:
         array = inputs[next(name for name in port.names if name in inputs)]
         request.set_tensor(port, openvino.Tensor(array, shared_memory=True))
 
-    def outputs() -> list[Any]:
+    def outputs() -> list[np.ndarray]:
         return [request.get_tensor(port).data.copy() for port in compiled.outputs]
 
     return Built(request.infer, outputs, keeps=inputs)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
 
 
-def join_gelu(torch: Any, graph: Any) -> None:
+def join_gelu(torch: ModuleType, graph: torch.fx.Graph) -> None:
     """x / sqrt(2) -> erf -> + 1 -> * x -> * 0.5 is one call in PyTorch."""
     for node in [n for n in graph.nodes if n.target is torch.erf]:
         x, root = _operands(node.args[0], torch.div)
@@ -20,12 +24,12 @@ def join_gelu(torch: Any, graph: Any) -> None:
     graph.eliminate_dead_code()
 
 
-def _operands(node: Any, function: Any) -> tuple[Any, Any]:
+def _operands(node: torch.fx.Node, function: Any) -> tuple[Any, Any]:
     """Of a call of a function; else nothing."""
     return node.args if getattr(node, "target", None) is function else (None, None)
 
 
-def _reader(node: Any, function: Any) -> tuple[Any, Any]:
+def _reader(node: torch.fx.Node, function: Any) -> tuple[Any, Any]:
     """The only call that reads a value, and what else that reads; else nothing."""
     readers = list(node.users) if node is not None else []
     if len(readers) != 1 or readers[0].target is not function:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from ....common.optional import extra
 from ....errors import UnsupportedOp
 from .torch_gelu import join_gelu
 
+if TYPE_CHECKING:
+    import onnx
+    import torch
+
 Attrs = Mapping[str, Any]
 
 
 class _Reader:
     """Values by their ONNX name: fx nodes, and arrays where a value is constant."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         onnx, self.torch = extra("onnx"), extra("torch")
         self.functional = self.torch.nn.functional
         self.root, self.graph = self.torch.nn.Module(), self.torch.fx.Graph()
@@ -31,7 +35,7 @@ class _Reader:
         names = [i.name for i in model.graph.input if i.name not in self.arrays]
         self.nodes = {n: self.graph.placeholder(f"x{i}") for i, n in enumerate(names)}
 
-    def constant(self, array: np.ndarray) -> Any:
+    def constant(self, array: np.ndarray) -> torch.fx.Node:
         name = f"constant_{len(dict(self.root.named_buffers()))}"
         self.root.register_buffer(name, self.torch.from_numpy(array.copy()))
         return self.graph.get_attr(name)
@@ -43,11 +47,11 @@ class _Reader:
             self.nodes[name] = array.item() if array.ndim == 0 else self.constant(array)
         return self.nodes[name]
 
-    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> torch.fx.Node:
         return self.graph.call_function(function, args, options)
 
 
-def graph_module(model: Any) -> Any:
+def graph_module(model: onnx.ModelProto) -> torch.fx.GraphModule:
     """The module of an ONNX model; it takes the inputs in order and returns a list."""
     onnx, reader = extra("onnx"), _Reader(model)
     for node in model.graph.node:
@@ -67,7 +71,7 @@ def graph_module(model: Any) -> Any:
     return reader.torch.fx.GraphModule(reader.root, reader.graph)
 
 
-def _conv(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _conv(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     args = [r.node(name) for name in names]
     pads, padding = list(a.get("pads", [0] * 4)), [0, 0]
     if pads[:2] == pads[2:]:
@@ -78,7 +82,7 @@ def _conv(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
     return r.call(r.functional.conv2d, *args, padding=padding, groups=a.get("group", 1), **options)
 
 
-def _pool(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _pool(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     """Padding at the end alone is what ceil_mode does by itself (GoogLeNet, 2x strided)."""
     x, pads = r.node(names[0]), list(a.get("pads", [0] * 4))
     options = {"stride": a["strides"], "padding": pads[:2]}
@@ -120,13 +124,13 @@ def _gemm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
     )
 
 
-def _matmul(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _matmul(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     if names[1] in r.arrays and r.arrays[names[1]].ndim == 2:
         return r.call(r.functional.linear, r.node(names[0]), r.constant(r.arrays[names[1]].T))
     return r.call(r.torch.matmul, r.node(names[0]), r.node(names[1]))
 
 
-def _add(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _add(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     """A bias goes into the linear layer in front of it."""
     x, y = (r.node(name) for name in names)
     is_bias = names[1] in r.arrays and r.arrays[names[1]].ndim == 1
@@ -167,11 +171,11 @@ def _reshape(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
     return r.call(r.torch.reshape, r.node(names[0]), r.arrays[names[1]].tolist())
 
 
-def _joined(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _joined(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.torch.cat, [r.node(name) for name in names], a["axis"])
 
 
-def _softmax(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _softmax(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     """Before opset 13 the axes from this one on are one: all networks here give the last."""
     return r.call(r.torch.softmax, r.node(names[0]), a.get("axis", -1 if r.opset >= 13 else 1))
 
@@ -199,7 +203,7 @@ def _gather(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
     return r.call(r.functional.embedding, r.node(names[1]), r.node(names[0]))
 
 
-def _global_pool(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _global_pool(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.functional.adaptive_avg_pool2d, r.node(names[0]), 1)
 
 
@@ -207,7 +211,7 @@ def _flatten(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
     return r.call(r.torch.flatten, r.node(names[0]), a.get("axis", 1))
 
 
-def _same(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _same(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.node(names[0])
 
 

@@ -21,6 +21,7 @@ from ....partition.report import report
 from ....runtime.build import build
 from ....runtime.generation import runtime
 from ....runtime.tolerance import bound_of
+from ....tvm.types import IRModule
 from ...bench.reference import OLDEST_OPSET, reference
 from ..attempt import Alone, Setting, composites_of
 from ..generation import planter
@@ -100,7 +101,7 @@ def ours(mutant: Mutant, setting: Setting) -> Tried:
     return result
 
 
-def _built(mod: Any, target: str | None, setting: Setting, result: Tried) -> Any:
+def _built(mod: IRModule, target: str | None, setting: Setting, result: Tried) -> Any:
     """The library. A built-in composite that raises is a fault, whoever takes over."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", FallbackWarning)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ....common.optional import extra
 from ....models.onnx.graph import Graph, attributes
+
+if TYPE_CHECKING:
+    import onnx
 
 _REDUCING = (
     "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2",
@@ -20,7 +23,7 @@ _REDUCING = (
 class Place:
     """A node, for the function that draws one of its attributes."""
 
-    def __init__(self, graph: Graph, node: Any, rng: Random) -> None:
+    def __init__(self, graph: Graph, node: onnx.NodeProto, rng: Random) -> None:
         self.graph, self.node, self.rng, self.attrs = graph, node, rng, attributes(node)
         self.rank = graph.rank(node.input[0]) or 0
 
@@ -152,7 +155,7 @@ def schema(op: str, opset: int) -> set[str]:
         return set()
 
 
-def set_attributes(node: Any, attrs: Mapping[str, Any]) -> None:
+def set_attributes(node: onnx.NodeProto, attrs: Mapping[str, Any]) -> None:
     """All attributes of a node anew."""
     make = extra("onnx").helper.make_attribute
     del node.attribute[:]

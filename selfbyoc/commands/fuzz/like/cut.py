@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ....common.optional import extra
 from .mutant import Range
 from .protos import constant, reads, tidy, typed
 from .source import Source
+
+if TYPE_CHECKING:
+    import onnx
 
 _LEAST, _MOST = 3, 30  # nodes
 _IMAGE = (5, 9, 14, 16, 17, 24, 28, 33)  # pixels of the longest side that a large one gets
@@ -101,7 +104,7 @@ def _model(source: Source, members: set[int]) -> tuple[Any, dict[str, Range]]:
     return model, ranges
 
 
-def fitted(model: Any, rng: Random) -> Any | None:
+def fitted(model: onnx.ModelProto, rng: Random) -> onnx.ModelProto | None:
     """With its types, and images of few pixels; as it is where that does not fit."""
     sizes = [s for v in model.graph.input for s in _pixels(v)]
     if sizes and max(sizes) > _LARGE:
@@ -114,12 +117,12 @@ def fitted(model: Any, rng: Random) -> Any | None:
     return typed(model)
 
 
-def _pixels(value: Any) -> list[int]:
+def _pixels(value: onnx.ValueInfoProto) -> list[int]:
     dims = value.type.tensor_type.shape.dim
     return [d.dim_value for d in dims[2:]] if len(dims) > 3 else []
 
 
-def scale(graph: Any, ratio: float, more: float = 1.0) -> None:
+def scale(graph: onnx.GraphProto, ratio: float, more: float = 1.0) -> None:
     """Other sizes of images; `more` of the last axis."""
     for value in graph.input:
         dims = value.type.tensor_type.shape.dim

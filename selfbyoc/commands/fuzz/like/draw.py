@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..targets import SHARE
 from .cut import cut
 from .mutant import Mutant
 from .mutations import DRAWN, Change, mutated
 from .source import Source
+
+if TYPE_CHECKING:
+    import onnx
 
 TRIES = 40  # of one number, until one is valid
 _CHANGES = (0, 1, 1, 2, 2, 3, 3, 4)
@@ -60,7 +63,7 @@ def drawn(draw: Draw, attempt: int) -> Drawn:
     return Drawn(mutant, refused)
 
 
-def _changed(model: Any, rng: Random) -> tuple[Change | None, int]:
+def _changed(model: onnx.ModelProto, rng: Random) -> tuple[Change | None, int]:
     """A change that ONNX's checks take, and how many before it they refused."""
     refused = 0
     for _ in range(_REDRAWN):

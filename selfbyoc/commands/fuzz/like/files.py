@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ....models.real_inputs import keep_constants
 from ....tvm import GENERATION
 from ..judge import WRONG, Finding
 from .mutant import KINDS, Mutant, Range
+
+if TYPE_CHECKING:
+    import onnx
 
 _KEY = "selfbyoc.fuzz"  # of the model's metadata
 
@@ -79,7 +82,7 @@ def read_mutant(path: Path) -> Mutant:
     return replace(found, given=_arrays(beside, model)) if beside.exists() else found
 
 
-def _check_sizes(model: Any, path: Path) -> None:
+def _check_sizes(model: onnx.ModelProto, path: Path) -> None:
     for value in model.graph.input:
         tensor = value.type.tensor_type
         if not tensor.HasField("shape") or not all(d.dim_value > 0 for d in tensor.shape.dim):
@@ -87,7 +90,7 @@ def _check_sizes(model: Any, path: Path) -> None:
             raise InputError(f"{text}; expected fixed ones")
 
 
-def _arrays(path: Path, model: Any) -> dict[str, np.ndarray]:
+def _arrays(path: Path, model: onnx.ModelProto) -> dict[str, np.ndarray]:
     try:
         with np.load(path) as held:
             found = {name: held[name] for name in held.files}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+import numpy as np
 
 from ....tuning.process import Failed
 from ..attempt import Alone
@@ -92,7 +93,7 @@ class MutantJudge(Worker):
         except Failed:  # ONNX Runtime crashes or hangs on it
             return False
 
-    def _alone(self, mutant: Mutant, kind: str, found: Sequence[Any] | None) -> Alone:
+    def _alone(self, mutant: Mutant, kind: str, found: Sequence[np.ndarray] | None) -> Alone:
         self.counts["by TVM alone"] += 1
         try:
             answer: Alone = self._call(attempt.alone, mutant, self.setting, kind, found)

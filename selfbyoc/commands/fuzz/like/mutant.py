@@ -7,13 +7,16 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....analysis.verify.inputs import arrays
 from ....common.optional import extra
 from ....graph import OpGraph, Value
+
+if TYPE_CHECKING:
+    import onnx
 
 Array = np.ndarray
 KINDS = ("random", "zeros", "negative", "borders")  # of inputs
@@ -36,7 +39,7 @@ class Mutant:
     given: Mapping[str, Array] | None = None  # the inputs of a case that is replayed
 
     @cached_property
-    def proto(self) -> Any:
+    def proto(self) -> onnx.ModelProto:
         """The model; not to be changed."""
         return extra("onnx").load_from_string(self.model)
 

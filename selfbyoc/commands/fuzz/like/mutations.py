@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ....models.onnx.graph import Graph, attributes
 from .attributes import mutate_attribute, mutate_group, schema, set_attributes
 from .protos import replace_all, tidy, typed
 from .sizes import mutate_batch, mutate_extent, mutate_image
+
+if TYPE_CHECKING:
+    import onnx
 
 Mutate = Callable[[Graph, Random], "str | None"]
 _WEIGHT = 1 << 16  # elements of a constant that may be an input instead
@@ -68,7 +71,7 @@ def _drop(graph: Graph, rng: Random) -> str | None:
     return f"without {node.op_type}"
 
 
-def redirect(graph: Any, old: str, new: str) -> None:
+def redirect(graph: onnx.GraphProto, old: str, new: str) -> None:
     """Who reads a value reads another one."""
     for node in graph.node:
         node.input[:] = [new if name == old else name for name in node.input]
@@ -89,7 +92,7 @@ def _output(graph: Graph, rng: Random) -> str | None:
     return f"{name} is returned"
 
 
-def _floats(graph: Graph, least: int, most: int) -> list[Any]:
+def _floats(graph: Graph, least: int, most: int) -> list[onnx.TensorProto]:
     return [
         t for t in graph.graph.initializer
         if t.data_type in (1, 10, 11) and least <= np.prod(t.dims, dtype=float) <= most
@@ -131,7 +134,7 @@ def _scalar(graph: Graph, rng: Random) -> str | None:
     return f"{tensor.name} = {new:g}"
 
 
-def _set(tensor: Any, array: np.ndarray) -> None:
+def _set(tensor: onnx.TensorProto, array: np.ndarray) -> None:
     whole = np.ascontiguousarray(array).reshape(array.shape)  # which makes a vector of a number
     tensor.CopyFrom(extra("onnx").numpy_helper.from_array(whole, tensor.name))
 
@@ -185,10 +188,10 @@ class Change:
     kind: str
     seed: int
     told: str
-    model: Any
+    model: onnx.ModelProto | None
 
 
-def mutated(model: Any, kind: str, seed: int) -> Change | None:
+def mutated(model: onnx.ModelProto, kind: str, seed: int) -> Change | None:
     """One change of a typed model; None where there is nothing to change so."""
     copy = type(model)()
     copy.CopyFrom(model)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ....common.optional import extra
 from ....models.onnx.graph import Graph, attributes, nodes
 from ....models.onnx.inference import apart, inferred, may_end
+
+if TYPE_CHECKING:
+    import onnx
 
 LARGEST = 1 << 21  # elements of a value: nothing larger is built
 
@@ -40,7 +43,7 @@ def _session(model: bytes) -> Any:
     return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def reads(node: Any) -> Iterator[str]:
+def reads(node: onnx.NodeProto) -> Iterator[str]:
     """The values that a node reads, those of its branches and loops from outside included."""
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
@@ -52,7 +55,7 @@ def reads(node: Any) -> Iterator[str]:
             yield from (v.name for v in inner.output if v.name not in own)
 
 
-def constant(node: Any) -> np.ndarray | None:
+def constant(node: onnx.NodeProto) -> np.ndarray | None:
     """What a node Constant holds, if that is numbers."""
     value = extra("onnx").helper.get_attribute_value(node.attribute[0])
     name = node.attribute[0].name
@@ -69,7 +72,7 @@ def replace_all(field: Any, values: Sequence[Any]) -> None:
     field.extend(copies)
 
 
-def tidy(model: Any) -> None:
+def tidy(model: onnx.ModelProto) -> None:
     """Drop nodes that no output needs, and constants and inputs that nobody reads."""
     graph = model.graph
     needed = {value.name for value in graph.output}
@@ -84,7 +87,7 @@ def tidy(model: Any) -> None:
     replace_all(graph.input, [v for v in graph.input if v.name in read])
 
 
-def typed(model: Any) -> Any | None:
+def typed(model: onnx.ModelProto) -> onnx.ModelProto | None:
     """The model with the types that follow from its inputs; None where ONNX's own checks refuse
     it, or a value is too large.
     """
@@ -106,7 +109,7 @@ def typed(model: Any) -> Any | None:
     return done if is_usual else None
 
 
-def _is_usual(value: Any) -> bool:
+def _is_usual(value: onnx.ValueInfoProto) -> bool:
     tensor = value.type.tensor_type
     sizes = [d.dim_value for d in tensor.shape.dim if d.HasField("dim_value")]
     return bool(tensor.elem_type) and 0 not in sizes and np.prod(sizes, dtype=float) <= LARGEST
@@ -122,7 +125,7 @@ def _windows_fit(graph: Graph) -> bool:
 _WINDOWS = ("AveragePool", "Conv", "ConvInteger", "LpPool", "MaxPool")
 
 
-def _fits(node: Any, graph: Graph) -> bool:
+def _fits(node: onnx.NodeProto, graph: Graph) -> bool:
     given, image = attributes(node), graph.image(node.input[0])
     is_padded = given.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
     weight = graph.shape(node.input[1]) if len(node.input) > 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ....runtime.tolerance import ROUNDOFF
 from ..oracle import moved_by_inputs
 from .mutant import Array, Mutant
 from .protos import replace_all, session
+
+if TYPE_CHECKING:
+    import onnx
 
 _STEPS = 4  # roundoffs of the largest number of a value
 _SUMS = {op: 16 for op in ("Conv", "ConvTranspose", "Gemm", "MatMul")}  # errors of sums add up
@@ -49,7 +52,7 @@ def overflows(mutant: Mutant, given: Mapping[str, Array]) -> bool:
     )
 
 
-def _floats(model: Any) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+def _floats(model: onnx.ModelProto) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """The values that ops give, if they are floats of known shape."""
     graph, found = Graph(model), {}
     for name in (name for node in model.graph.node for name in node.output if name):
@@ -59,7 +62,7 @@ def _floats(model: Any) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     return found
 
 
-def _largest(model: Any, given: Mapping[str, Array]) -> dict[str, float]:
+def _largest(model: onnx.ModelProto, given: Mapping[str, Array]) -> dict[str, float]:
     """The largest number of each."""
     names = list(_floats(model))
     copy = type(model)()
@@ -74,7 +77,7 @@ def _largest(model: Any, given: Mapping[str, Array]) -> dict[str, float]:
     return {name: float(np.abs(a[np.isfinite(a)]).max(initial=0)) for name, a in pairs}
 
 
-def _noisy(model: Any, largest: Mapping[str, float], draw: int) -> bytes:
+def _noisy(model: onnx.ModelProto, largest: Mapping[str, float], draw: int) -> bytes:
     onnx, rng = extra("onnx"), np.random.default_rng(draw)
     copy = type(model)()
     copy.CopyFrom(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from ....models.onnx.graph import Graph, attributes
 from .attributes import set_attributes
 from .cut import scale
 
+if TYPE_CHECKING:
+    import onnx
+
 _LISTS = 64  # elements of an integer constant that may be a shape
 _SIZED = ("group", "shape", "split", "output_shape", "hidden_size", "num_groups", "num_heads")
 
 
-def everywhere(graph: Any, old: int, new: int) -> None:
+def everywhere(graph: onnx.GraphProto, old: int, new: int) -> None:
     """One extent to another: of inputs, of constants, in shapes and in attributes."""
     onnx = extra("onnx")
     for value in graph.input:
@@ -56,7 +59,7 @@ def _resized(array: np.ndarray, old: int, new: int) -> np.ndarray:
     return np.ascontiguousarray(array) if axes else array  # which makes a vector of a number
 
 
-def extents(graph: Any) -> list[int]:
+def extents(graph: onnx.GraphProto) -> list[int]:
     """Those of inputs and of constants, of more than one."""
     shapes = [[d.dim_value for d in v.type.tensor_type.shape.dim] for v in graph.input]
     shapes += [list(t.dims) for t in graph.initializer]

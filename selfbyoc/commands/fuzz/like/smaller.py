@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....common.optional import extra
 from ....models.onnx.graph import Graph
@@ -12,6 +12,9 @@ from .mutant import Mutant
 from .mutations import mutated, redirect
 from .protos import replace_all, tidy, typed
 from .sizes import everywhere, extents
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def smaller(mutant: Mutant) -> Iterator[Mutant]:
@@ -50,13 +53,13 @@ def _undone(mutant: Mutant) -> Iterator[Mutant]:
         )
 
 
-def _copy(model: Any) -> Any:
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
     copy = type(model)()
     copy.CopyFrom(model)
     return copy
 
 
-def _returning(model: Any, names: list[str]) -> Any:
+def _returning(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
     copy = _copy(model)
     del copy.graph.output[:]
     for name in dict.fromkeys(names):
@@ -64,7 +67,7 @@ def _returning(model: Any, names: list[str]) -> Any:
     return copy
 
 
-def _outputs(model: Any) -> Iterator[Any]:
+def _outputs(model: onnx.ModelProto) -> Iterator[Any]:
     """One output of several; an output that is computed earlier."""
     names = [value.name for value in model.graph.output]
     producers = {name: node for node in model.graph.node for name in node.output}
@@ -77,7 +80,7 @@ def _outputs(model: Any) -> Iterator[Any]:
                 yield _returning(model, [*names[:n], before, *names[n + 1 :]])
 
 
-def _without_nodes(model: Any) -> Iterator[Any]:
+def _without_nodes(model: onnx.ModelProto) -> Iterator[Any]:
     """A node's value as an input, or as one of the node's own inputs."""
     graph = Graph(model)
     returned = {value.name for value in model.graph.output}
@@ -100,7 +103,7 @@ def _without_nodes(model: Any) -> Iterator[Any]:
                 yield copy
 
 
-def _plain_attributes(model: Any) -> Iterator[Any]:
+def _plain_attributes(model: onnx.ModelProto) -> Iterator[Any]:
     for n, node in enumerate(model.graph.node):
         for k in range(len(node.attribute)):
             copy = _copy(model)
@@ -108,7 +111,7 @@ def _plain_attributes(model: Any) -> Iterator[Any]:
             yield copy
 
 
-def _extents(model: Any) -> Iterator[Any]:
+def _extents(model: onnx.ModelProto) -> Iterator[Any]:
     for old in reversed(extents(model.graph)):
         for new in sorted({1, 2, old // 2, old - 1}):
             if 0 < new < old:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ....models.shapes import Shape, give_shapes
 from ...bench.inputs import inputs_of
 from .mutant import Range
 from .protos import LARGEST, reads, session
+
+if TYPE_CHECKING:
+    import onnx
 
 Array = np.ndarray
 Type = tuple[tuple[int, ...], int]  # the shape, and the dtype as ONNX numbers them
@@ -34,13 +37,13 @@ class Source:
     """A file's model, with the types of its values and what the small integers among them are."""
 
     name: str
-    model: Any
+    model: onnx.ModelProto
     types: Mapping[str, Type]
     values: Mapping[str, Array]
     ranges: Mapping[str, Range]
 
     @cached_property
-    def constants(self) -> dict[str, Any]:
+    def constants(self) -> dict[str, onnx.TensorProto]:
         """The initializers by name."""
         return {t.name: t for t in self.model.graph.initializer}
 
@@ -72,7 +75,7 @@ class Source:
         """The nodes that a mutant may hold: they compute something, and all types are known."""
         return frozenset(n for n, node in enumerate(self.model.graph.node) if self._is_usable(node))
 
-    def _is_usable(self, node: Any) -> bool:
+    def _is_usable(self, node: onnx.NodeProto) -> bool:
         if all(name in self.fixed for name in node.output):
             return False
         read = [name for name in reads(node) if name not in self.fixed]
@@ -109,7 +112,7 @@ def read(path: Path, shapes: Mapping[str, Shape] | None = None) -> Source:
     return source
 
 
-def _at_size(model: Any, size: int) -> Any:
+def _at_size(model: onnx.ModelProto, size: int) -> onnx.ModelProto:
     """A copy: one image, of three channels, of so many rows and columns; or one text so long."""
     copy = type(model)()
     copy.CopyFrom(model)
@@ -128,7 +131,7 @@ def _at_size(model: Any, size: int) -> Any:
     return copy
 
 
-def _inferred(model: Any) -> dict[str, Type]:
+def _inferred(model: onnx.ModelProto) -> dict[str, Type]:
     """The types of all values that ONNX's rules know."""
     try:
         done = inferred(model, data_prop=True)
@@ -145,7 +148,7 @@ def _inferred(model: Any) -> dict[str, Type]:
     return found
 
 
-def _looked_at(name: str, model: Any, given: Mapping[str, Array]) -> Source | None:
+def _looked_at(name: str, model: onnx.ModelProto, given: Mapping[str, Array]) -> Source | None:
     """With what ONNX Runtime finds in one run; None where it does not run the model."""
     types = _inferred(model)
     made = {each for node in model.graph.node for each in node.output if each}
@@ -178,7 +181,7 @@ def _is_small(known: Type) -> bool:
 
 
 def _run(
-    model: Any, names: Sequence[str], given: Mapping[str, Array]
+    model: onnx.ModelProto, names: Sequence[str], given: Mapping[str, Array]
 ) -> Iterator[tuple[str, Array]]:
     copy = type(model)()
     copy.CopyFrom(model)

@@ -16,6 +16,7 @@ from tvm import relax
 
 from ....ir.relax import Constant
 from ....tvm import constant_numpy, tir
+from ....tvm.types import BlockBuilder, Expr
 from ...relax.algebra import Algebra, Extent
 from ...relax.one_size import with_sizes
 
@@ -26,7 +27,7 @@ _ELEMENTWISE = frozenset(
 )  # fmt: skip
 
 
-def agreed(builder: Any, algebra: Algebra, op: str, inputs: Any, attributes: Any) -> Any:
+def agreed(builder: BlockBuilder, algebra: Algebra, op: str, inputs: Any, attributes: Any) -> Any:
     """A node's inputs, cast to one size where it wants them to have one."""
     given = {n: x for n, x in enumerate(inputs) if _extents(x) is not None}
     wanted: list[list[tuple[int, int]]] = []  # places (input, axis) of one size each
@@ -93,18 +94,18 @@ def _complexity(extent: Extent) -> int:
     return 0 if isinstance(extent, int) else 1 if isinstance(extent, tir.Var) else 2
 
 
-def _rank(x: Any) -> int:
+def _rank(x: Expr) -> int:
     return len(_extents(x) or ())
 
 
-def _extents(x: Any) -> Any:
+def _extents(x: Expr) -> Any:
     shape = getattr(getattr(x, "ty", None), "shape", None)
     if not isinstance(shape, relax.ShapeExpr):
         return None
     return [int(e) if isinstance(e, tir.IntImm) else e for e in shape.values]
 
 
-def with_extents(builder: Any, x: Any) -> Any:
+def with_extents(builder: BlockBuilder, x: Expr) -> Expr:
     """A tensor whose sizes data decide, with new symbols for them; others as they are."""
     ty = getattr(x, "ty", None)
     if not isinstance(ty, relax.TensorType) or ty.ndim < 0 or _extents(x) is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from tvm import relax
 
 from ....tvm import tir
+from ....tvm.types import BlockBuilder, Expr, PrimExpr
 
 FLOATS = ("float32", "float64")  # that sizes are cast to
 
@@ -45,7 +46,7 @@ def objects_of(elements: Any) -> np.ndarray:
     return found
 
 
-def as_tensor(builder: Any, known: Known) -> Any:
+def as_tensor(builder: BlockBuilder, known: Known) -> Expr:
     """What is known as the tensor that ops read."""
     if known.is_constant:
         return relax.const(known.elements, known.dtype)
@@ -67,7 +68,7 @@ def as_whole(known: Known) -> Known | None:
     return Known(objects_of(found).reshape(known.elements.shape), known.dtype)
 
 
-def _whole(number: Any) -> Any:
+def _whole(number: PrimExpr) -> PrimExpr:
     if not isinstance(number, float):
         return number
     return int(number) if number.is_integer() else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ...relax.algebra import Algebra, Extent
 from ..computing import NO_CONSTANTS, by_reference
 from ..graph import attributes, is_of_onnx
 from .elements import FLOATS, Known, as_whole, known_of
+
+if TYPE_CHECKING:
+    import onnx
 
 _SMALL = 1024  # elements up to which a tensor is looked into
 _NUMBERS = "biuf"  # kinds of dtypes
@@ -34,18 +37,20 @@ _REDUCTIONS = {"ReduceMax": "most", "ReduceMin": "least", "ReduceProd": "", "Red
 class Knowledge:
     """What the tensors of a graph hold, by name, as far as that is known."""
 
-    def __init__(self, model: Any, algebra: Algebra) -> None:
+    def __init__(self, model: onnx.ModelProto, algebra: Algebra) -> None:
         self.model, self.algebra = model, algebra
         self.of: dict[str, Known] = {}
         for tensor in model.graph.initializer:
             if int(np.prod(tensor.dims)) <= _SMALL:
                 self._note(tensor.name, extra("onnx").numpy_helper.to_array(tensor))
 
-    def inputs(self, node: Any) -> list[Known | None]:
+    def inputs(self, node: onnx.NodeProto) -> list[Known | None]:
         """What is known of each input of a node."""
         return [self.of.get(name) for name in node.input]
 
-    def learn(self, node: Any, extents: Callable[[str], Sequence[Extent] | None]) -> bool:
+    def learn(
+        self, node: onnx.NodeProto, extents: Callable[[str], Sequence[Extent] | None]
+    ) -> bool:
         """Note what a node's results hold; whether all of them are known. `extents` of values by
         name.
         """
@@ -60,7 +65,7 @@ class Knowledge:
             self.of[name] = Known(array, str(array.dtype))
 
     def _results(
-        self, node: Any, extents: Callable[[str], Sequence[Extent] | None]
+        self, node: onnx.NodeProto, extents: Callable[[str], Sequence[Extent] | None]
     ) -> list[Known] | None:
         if node.op_type in ("Shape", "Size"):
             sizes = extents(node.input[0])
@@ -86,13 +91,13 @@ class Knowledge:
         found = None if rule is None else rule(node, known)
         return None if found is None else [found]
 
-    def _of_shape(self, node: Any, sizes: list[Extent]) -> Known:
+    def _of_shape(self, node: onnx.NodeProto, sizes: list[Extent]) -> Known:
         if node.op_type == "Size":
             return known_of(self.algebra.product(sizes), "int64")
         given = attributes(node)
         return known_of(sizes[given.get("start", 0) : given.get("end", len(sizes))], "int64")
 
-    def _computed(self, node: Any, given: Sequence[Known | None]) -> list[Known] | None:
+    def _computed(self, node: onnx.NodeProto, given: Sequence[Known | None]) -> list[Known] | None:
         """Of constants, by onnx's own reference."""
         has_graphs = any(a.HasField("g") or a.graphs for a in node.attribute)
         if node.op_type in NO_CONSTANTS or has_graphs:
@@ -103,7 +108,7 @@ class Knowledge:
             return None
         return [Known(a, str(a.dtype)) for a in found]
 
-    def _moved(self, node: Any, given: Sequence[Known | None]) -> list[Known] | None:
+    def _moved(self, node: onnx.NodeProto, given: Sequence[Known | None]) -> list[Known] | None:
         """By onnx's reference too: it moves the places of elements, which are numbers."""
         moved = _MOVES[node.op_type]
         arrays, elements, dtype = dict[str, Any](), list[Any](), "int64"
@@ -147,7 +152,7 @@ class Knowledge:
             "Or": (lambda x, y: _joined(tir.Or, x, y, True), "bool"),
         }  # fmt: skip
 
-    def _each(self, node: Any, known: Sequence[Known]) -> Known | None:
+    def _each(self, node: onnx.NodeProto, known: Sequence[Known]) -> Known | None:
         """An op of each element, broadcast; sums of several one after the other."""
         function, dtype = self._elementwise[node.op_type]
         if any(g.dtype not in ("bool", "int32", "int64", *FLOATS) for g in known):
@@ -176,7 +181,7 @@ class Knowledge:
             found[place] = self.algebra.simplest(function(*(a[place] for a in arrays)))
         return found
 
-    def _reduced(self, node: Any, known: Sequence[Known]) -> Known | None:
+    def _reduced(self, node: onnx.NodeProto, known: Sequence[Known]) -> Known | None:
         """Of one axis to one number."""
         x, keeps = known[0], attributes(node).get("keepdims", 1)
         if x.elements.ndim != 1 or not x.elements.size or x.dtype[:3] != "int":
@@ -186,7 +191,7 @@ class Knowledge:
         found = self.algebra.simplest(functools.reduce(of_two, x.elements.tolist()))
         return known_of([found] if keeps else found, x.dtype)
 
-    def _cast(self, node: Any, known: Sequence[Known]) -> Known | None:
+    def _cast(self, node: onnx.NodeProto, known: Sequence[Known]) -> Known | None:
         (x,) = known
         number = attributes(node)["to"]
         to = str(np.dtype(extra("onnx").helper.tensor_dtype_to_np_dtype(number)))
@@ -196,7 +201,7 @@ class Knowledge:
         is_kept = to in ("int32", "int64", *FLOATS) and x.dtype != "bool"
         return known_of(x.elements, to) if is_kept else None
 
-    def _range(self, node: Any, known: Sequence[Known]) -> Known | None:
+    def _range(self, node: onnx.NodeProto, known: Sequence[Known]) -> Known | None:
         whole, dtype = [as_whole(x) for x in known], known[0].dtype
         if dtype not in ("int32", "int64", *FLOATS) or any(x is None for x in whole):
             return None

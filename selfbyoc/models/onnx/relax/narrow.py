@@ -13,6 +13,7 @@ from tvm import relax
 
 from ....common.optional import extra
 from ....tvm import te, tir
+from ....tvm.types import BlockBuilder, Expr, PrimExpr, Tensor
 from ..checks import EIGHT_BITS
 
 _E8M0 = "float8_e8m0fnu"
@@ -40,18 +41,18 @@ _FORMATS = {
 }
 
 
-def _cast(builder: Any, inputs: Sequence[Any], given: dict[str, Any]) -> Any:
+def _cast(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Expr | None:
     to = str(extra("onnx").helper.tensor_dtype_to_np_dtype(given["to"]))
     return _converted(builder, inputs[0], to, given)
 
 
-def _cast_like(builder: Any, inputs: Sequence[Any], given: dict[str, Any]) -> Any:
+def _cast_like(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Any:
     if not isinstance(inputs[1].ty, relax.TensorType):
         return None
     return _converted(builder, inputs[0], str(inputs[1].ty.dtype.dtype), given)
 
 
-def _converted(builder: Any, x: Any, to: str, given: dict[str, Any]) -> Any:
+def _converted(builder: BlockBuilder, x: Expr, to: str, given: dict[str, Any]) -> Expr | None:
     if not isinstance(getattr(x, "ty", None), relax.TensorType):
         return None
     kind = str(x.ty.dtype.dtype)
@@ -69,10 +70,10 @@ def _converted(builder: Any, x: Any, to: str, given: dict[str, Any]) -> Any:
     how = given.get("round_mode", "up")
     how = how.decode() if isinstance(how, bytes) else how
 
-    def code(bits: Any) -> Any:
+    def code(bits: Expr) -> PrimExpr:
         return _power(bits, how, saturates) if to == _E8M0 else _code(bits, _FORMATS[to], saturates)
 
-    def encoded(a: Any) -> Any:
+    def encoded(a: Tensor) -> Tensor:
         return te.compute(
             a.shape,
             lambda *i: tir.reinterpret(to, code(tir.reinterpret("uint32", a(*i))).astype("uint8")),
@@ -88,11 +89,11 @@ def _numpy(kind: str) -> Any:
     return np.dtype(getattr(ml_dtypes, kind))
 
 
-def _code(bits: Any, kind: _Format, saturates: bool) -> Any:
+def _code(bits: Expr, kind: _Format, saturates: bool) -> PrimExpr:
     """The code of a float32 with these bits: the nearest, of two the even one."""
     u32 = "uint32"
 
-    def number(value: int) -> Any:
+    def number(value: int) -> PrimExpr:
         return tir.const(value, u32)
 
     size, dropped = bits & number(0x7FFFFFFF), 23 - kind.mantissa
@@ -114,10 +115,10 @@ def _code(bits: Any, kind: _Format, saturates: bool) -> Any:
     return tir.Select(size > number(0x7F800000), number(kind.nan), found | sign)
 
 
-def _power(bits: Any, how: str, saturates: bool) -> Any:
+def _power(bits: Expr, how: str, saturates: bool) -> PrimExpr:
     """The exponent alone, of what has no sign."""
 
-    def number(value: int) -> Any:
+    def number(value: int) -> PrimExpr:
         return tir.const(value, "uint32")
 
     exponent, rest = (bits >> number(23)) & number(0xFF), bits & number(0x7FFFFF)
@@ -133,23 +134,23 @@ def _power(bits: Any, how: str, saturates: bool) -> Any:
     return tir.Select(exponent == number(0xFF), number(0xFF), raised)
 
 
-def _bit_cast(builder: Any, inputs: Sequence[Any], given: dict[str, Any]) -> Any:
+def _bit_cast(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Expr:
     """The same bits as another dtype of the same size."""
     to = str(extra("onnx").helper.tensor_dtype_to_np_dtype(given["to"]))
     return _same_bits(builder, inputs[0], to)
 
 
-def _same_bits(builder: Any, x: Any, to: str) -> Any:
+def _same_bits(builder: BlockBuilder, x: Expr, to: str) -> Expr:
     if str(x.ty.dtype.dtype) == "bool":
         x = builder.emit(relax.op.astype(x, "uint8"))
 
-    def again(a: Any) -> Any:
+    def again(a: Tensor) -> Tensor:
         return te.compute(a.shape, lambda *i: tir.reinterpret(to, a(*i)), name="same_bits")
 
     return x if str(x.ty.dtype.dtype) == to else builder.emit_te(again, x)
 
 
-def _product(builder: Any, inputs: Sequence[Any], given: dict[str, Any]) -> Any:
+def _product(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Any:
     """A CumProd along an axis that is a constant."""
     x, axis = inputs[0], int(inputs[1].value.numpy())
     if given.get("reverse", 0):

@@ -16,6 +16,7 @@ from tvm import relax
 from ....errors import InputError
 from ....ir.relax import Constant
 from ....tvm import tir
+from ....tvm.types import BlockBuilder, Expr
 from ...relax.algebra import Algebra, Extent
 from ...relax.one_size import of_as_many, of_one_size_or_1
 from .elements import Known, as_whole
@@ -25,7 +26,7 @@ from .elements import Known, as_whole
 class Reading:
     """What a converter works with: TVM's builder, and what is known of a node's inputs."""
 
-    builder: Any
+    builder: BlockBuilder
     algebra: Algebra
     known: Sequence[Known | None]
 
@@ -40,7 +41,7 @@ class Reading:
         return all(k is None or k.is_constant for k in known)
 
 
-def _reshape(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
+def _reshape(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr | None:
     """As many elements as there are, or the call ends in an error."""
     data, wanted = inputs[0], at.numbers(1)
     keeps = not attributes.get("allowzero", 0)
@@ -59,7 +60,7 @@ def _reshape(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
     return of_as_many(at.builder, at.algebra, data, sizes)
 
 
-def _reshaped_as_told(builder: Any, data: Any, wanted: Any, keeps: bool) -> Any:
+def _reshaped_as_told(builder: BlockBuilder, data: Any, wanted: Any, keeps: bool) -> Any:
     emit, extents = builder.emit, extents_of(data)
     wanted, count = as_int64(builder, wanted), _length(wanted)
     if keeps:
@@ -76,7 +77,7 @@ def _reshaped_as_told(builder: Any, data: Any, wanted: Any, keeps: bool) -> Any:
     return relax.op.reshape(data, symbols(builder, wanted, "size"))
 
 
-def _expand(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
+def _expand(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
     """Axes of 1 become as long as it says. Of an axis whose size is open, and not known to be the
     one asked for, elements are taken over and over, which are those there, or the only one.
     """
@@ -112,7 +113,7 @@ def _is_kept(algebra: Algebra, extent: Extent, size: Extent) -> bool:
     return is_one or algebra.are_equal(extent, size)
 
 
-def _arange(builder: Any, count: Extent) -> Any:
+def _arange(builder: BlockBuilder, count: Extent) -> Expr:
     """The numbers from 0 below a size that is an expression."""
     if isinstance(count, int):
         return relax.const(np.arange(count), "int64")
@@ -120,7 +121,7 @@ def _arange(builder: Any, count: Extent) -> Any:
     return builder.emit(relax.op.arange(0, size, 1, "int64"))
 
 
-def _filled(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
+def _filled(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
     """A ConstantOfShape."""
     sizes = at.numbers(0)
     if sizes is None and not is_data(inputs[0]):
@@ -136,7 +137,7 @@ def _filled(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
     return relax.op.broadcast_to(relax.const(value, dtype), shape)
 
 
-def _range(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
+def _range(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
     """Numbers from and to an expression, in whole steps; of floats too."""
     given = [None if k is None else as_whole(k) for k in at.known]
     if at.is_constant(0, 1, 2) or any(g is None for g in given):
@@ -156,7 +157,7 @@ def _range(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
     return numbers if dtype == "int64" else relax.op.astype(numbers, dtype)
 
 
-def _slice(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
+def _slice(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr | None:
     """Elements of an axis up to a size that is an expression."""
     starts, ends = at.numbers(1), at.numbers(2)
     is_told = all(
@@ -202,7 +203,7 @@ def is_data(value: Any) -> bool:
     )
 
 
-def extents_of(x: Any) -> list[Extent]:
+def extents_of(x: Expr) -> list[Extent]:
     """The sizes of a tensor's axes."""
     shape = x.ty.shape
     if not isinstance(shape, relax.ShapeExpr):
@@ -210,19 +211,19 @@ def extents_of(x: Any) -> list[Extent]:
     return [int(e) if isinstance(e, tir.IntImm) else e for e in shape.values]
 
 
-def as_tensor(builder: Any, extents: Sequence[Extent]) -> Any:
+def as_tensor(builder: BlockBuilder, extents: Sequence[Extent]) -> Expr:
     """Sizes as a tensor of int64."""
     if all(isinstance(e, int) for e in extents):
         return relax.const(list(extents), "int64")
     return builder.emit(relax.op.shape_to_tensor(relax.ShapeExpr(list(extents))))
 
 
-def as_int64(builder: Any, x: Any) -> Any:
+def as_int64(builder: BlockBuilder, x: Expr) -> Any:
     """Integers as those of 64 bits."""
     return x if x.ty.dtype == "int64" else builder.emit(relax.op.astype(x, "int64"))
 
 
-def symbols(builder: Any, sizes: Any, name: str) -> Any:
+def symbols(builder: BlockBuilder, sizes: Any, name: str) -> Any:
     """A shape of new symbols, which are what a tensor of int64 holds."""
     shape = builder.emit(relax.op.tensor_to_shape(sizes))
     made = [tir.Var(f"{name}_{n}", "int64") for n in range(_length(sizes))]
@@ -230,7 +231,7 @@ def symbols(builder: Any, sizes: Any, name: str) -> Any:
     return relax.ShapeExpr(made)
 
 
-def _length(x: Any) -> int:
+def _length(x: Expr) -> int:
     """The number of elements of a tensor of one axis."""
     (count,) = extents_of(x)
     if not isinstance(count, int):

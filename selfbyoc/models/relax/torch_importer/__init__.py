@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
 from ....errors import InputError
+from ....tvm.types import Expr, IRModule
 from ...torch_checks import check_keeps_nothing, check_program
 from ..spans import with_spans
 from . import (
@@ -30,8 +31,11 @@ from .node import argument, in_its_type
 from .sizes import with_names_of_sizes
 from .views import decomposed
 
+if TYPE_CHECKING:
+    import torch
 
-def converted(program: Any, bare: bool) -> Any:
+
+def converted(program: torch.export.ExportedProgram, bare: bool) -> IRModule:
     """An exported program as an IRModule, its weights as constants, its modules' names as spans."""
     from .importer import Importer
 
@@ -55,14 +59,14 @@ def _is_bound(value: Any) -> bool:
     return isinstance(value, relax.Var)
 
 
-def _name(node: Any) -> str:
+def _name(node: torch.fx.Node) -> str:
     """The innermost module that a node is of, as `encoder.layers.0`; else the node's own name."""
     modules = list((node.meta.get("nn_module_stack") or {}).values())
     path = modules[-1][0] if modules else ""
     return str(path or node.name)
 
 
-def exported_script(script: Any, inputs: Sequence[Any]) -> Any:
+def exported_script(script: Any, inputs: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
     """What torch.jit made as a module that can be exported: PyTorch's own converter, whose program
     has symbolic sizes.
     """
@@ -78,7 +82,7 @@ def exported_script(script: Any, inputs: Sequence[Any]) -> Any:
         return TS2EPConverter(script, tuple(inputs)).convert().module()
 
 
-def _addmm(node: Any, importer: Any) -> Any:
+def _addmm(node: torch.fx.Node, importer: Any) -> Expr:
     """The frontend computes the product in float32, whatever is multiplied."""
     emit = importer.block_builder.emit
     bias, x, y = (importer.env[argument] for argument in node.args)
@@ -92,7 +96,7 @@ def _addmm(node: Any, importer: Any) -> Any:
     return emit(relax.op.add(*scaled))
 
 
-def _cat(node: Any, importer: Any) -> Any:
+def _cat(node: torch.fx.Node, importer: Any) -> Expr:
     """Without the vectors of no element, which PyTorch joins with anything: caches begin so."""
     emit, wanted = importer.block_builder.emit, node.meta["val"].dtype
     dtype = importer._convert_data_type(str(wanted), importer.env)
@@ -106,13 +110,13 @@ def _cat(node: Any, importer: Any) -> Any:
     return emit(relax.op.concat(parts, axis=argument(node, 1, "dim", 0)))
 
 
-def _converted(node: Any, importer: Any) -> Any:
+def _converted(node: torch.fx.Node, importer: Any) -> Any:
     """A primitive of PyTorch's that dynamo writes where a float is not known when it traces."""
     dtype = importer._convert_data_type(str(node.args[1]), importer.env)
     return importer.block_builder.emit(relax.op.astype(importer.env[node.args[0]], dtype))
 
 
-def _cumsum(node: Any, importer: Any) -> Any:
+def _cumsum(node: torch.fx.Node, importer: Any) -> Expr:
     """Sums of bools and short integers are int64 in PyTorch. TVM keeps the type of the terms: a sum
     of bools does not compile, and one of int8 overflows.
     """
@@ -124,7 +128,7 @@ def _cumsum(node: Any, importer: Any) -> Any:
 def _reduction(kind: Any) -> Any:
     """`kind` over some axes; over all of them where none are given."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Expr:
         x, axes = importer.env[node.args[0]], argument(node, 1, "dim")
         keeps = bool(argument(node, 2, "keepdim", False))
         return importer.block_builder.emit(kind(x, axes or None, keepdims=keeps))
@@ -132,14 +136,14 @@ def _reduction(kind: Any) -> Any:
     return convert
 
 
-def _product(node: Any, importer: Any) -> Any:
+def _product(node: torch.fx.Node, importer: Any) -> Any:
     """Over one axis; of bools and short integers in int64, as sums."""
     x = in_its_type(node, importer)
     axis, keeps = argument(node, 1, "dim"), bool(argument(node, 2, "keepdim", False))
     return importer.block_builder.emit(relax.op.prod(x, axis, keepdims=keeps))
 
 
-def _divide(node: Any, importer: Any) -> Any:
+def _divide(node: torch.fx.Node, importer: Any) -> Expr:
     """Rounded down, or towards zero. The frontend makes an int32 constant of a Python integer,
     whatever that divides.
     """
@@ -152,7 +156,7 @@ def _divide(node: Any, importer: Any) -> Any:
     return divided if is_done else emit(relax.op.trunc(divided))
 
 
-def _elu(node: Any, importer: Any) -> Any:
+def _elu(node: torch.fx.Node, importer: Any) -> Any:
     """The frontend leaves out the scales, which make SELU and CELU of it."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     alpha, scale, inner = (

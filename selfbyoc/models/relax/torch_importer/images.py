@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
+from ....tvm.types import Expr
 from ..algebra import Algebra, Extent
 from ..copies import spread
 from .importer import is_open
 from .node import argument, refused
+
+if TYPE_CHECKING:
+    import torch
 
 _METHODS = {"linear": 1, "cubic": 1, "nearest_neighbor": 0}
 
@@ -22,7 +26,7 @@ def _resize(method: str) -> Any:
     the ratio of the sizes, and TVM has no word for it.
     """
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Expr:
         x, size = importer.env[node.args[0]], argument(node, 1, "output_size")
         corners = method != "nearest_neighbor" and bool(argument(node, 2, "align_corners"))
         factors = argument(node, 2 + _METHODS[method], "scale_factors")
@@ -47,7 +51,7 @@ def _resize(method: str) -> Any:
     return convert
 
 
-def _extents(node: Any, importer: Any) -> list[Extent]:
+def _extents(node: torch.fx.Node, importer: Any) -> list[Extent]:
     found = importer.extents(node.meta["val"].shape)
     if found is None:
         raise refused(node, "an image's size is no expression of the inputs' sizes")
@@ -76,7 +80,7 @@ def _times(
 def _average(name: str) -> Any:
     """A pool, whose sums the frontend always divides by their number."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Any:
         divisor = argument(node, 6, "divisor_override")
         if divisor is not None:
             raise refused(node, f"expected no divisor_override, found {divisor}")
@@ -86,7 +90,7 @@ def _average(name: str) -> Any:
 
 
 def _refuse(text: str) -> Any:
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Any:
         raise refused(node, text)
 
     return convert
@@ -95,7 +99,7 @@ def _refuse(text: str) -> Any:
 def _first_result(name: str, others: str) -> Any:
     """Of an op with several the frontend computes the first."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Any:
         read = {u.args[1] for u in node.users if u.target is operator.getitem and u.users}
         if read - {0}:
             raise refused(node, f"{others} are read, which TVM does not compute")
@@ -104,7 +108,7 @@ def _first_result(name: str, others: str) -> Any:
     return convert
 
 
-def _sample(node: Any, importer: Any) -> Any:
+def _sample(node: torch.fx.Node, importer: Any) -> Expr:
     """At a grid of [n, height, width, 2]; TVM's op looks for [n, 2, height, width]."""
     emit = importer.block_builder.emit
     x, grid = (importer.env[given] for given in node.args[:2])

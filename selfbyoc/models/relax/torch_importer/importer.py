@@ -7,14 +7,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
 from ....tvm import tir, tvm
+from ....tvm.types import Expr, PrimExpr
 from ..algebra import Algebra, Extent
 from .multiples import with_symbols
+
+if TYPE_CHECKING:
+    import torch
 
 Convert = Callable[[Any, Any], Any]  # (node, importer) -> the result
 
@@ -33,7 +37,7 @@ class Importer(ExportedProgramImporter):
         self.sizes: dict[str, Any] = {}  # what PyTorch's symbols are, by name
         self._held: dict[str, Any] = {}  # the program's own tensors, by their nodes' names
 
-    def known(self, node: Any) -> Any | None:
+    def known(self, node: Any) -> torch.Tensor | None:
         """The tensor that a node stands for, where the program holds it."""
         found = self._held.get(node.name)
         return None if found is None else found.detach().cpu()
@@ -46,7 +50,7 @@ class Importer(ExportedProgramImporter):
         every.update(custom_convert_map)
         self.convert_map = {name: partial(self._converted, f) for name, f in every.items()}
 
-    def create_input_vars(self, exported_program: Any) -> Any:
+    def create_input_vars(self, exported_program: torch.export.ExportedProgram) -> Any:
         """As TVM's, with a symbol for each open size of an input; notes what PyTorch's are."""
         signature, held = exported_program.graph_signature, exported_program.state_dict
         named = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
@@ -89,7 +93,7 @@ class Importer(ExportedProgramImporter):
         found = [self.extent(size) for size in shape]
         return None if any(e is None for e in found) else found
 
-    def _in_shape(self, x: Any, shape: Any) -> Any:
+    def _in_shape(self, x: Expr, shape: Any) -> Any:
         ty = getattr(x, "ty", None)
         if shape is None or not isinstance(ty, relax.TensorType):
             return x
@@ -104,7 +108,7 @@ class Importer(ExportedProgramImporter):
     def _are_equal(self, has: Any, wanted: list[Extent]) -> bool:
         return all(self.algebra.are_equal(a, b) for a, b in zip(has, wanted, strict=True))
 
-    def _expression(self, x: Any) -> Any:
+    def _expression(self, x: Expr) -> PrimExpr:
         """An expression of sympy's as TVM's."""
         if x.is_Integer:
             return int(x)
@@ -117,7 +121,7 @@ class Importer(ExportedProgramImporter):
         return operation(self.algebra, given)
 
 
-def _of_tvm(convert: Callable[[Any], Any], node: Any, importer: Any) -> Any:
+def _of_tvm(convert: Callable[[Any], Any], node: Any, importer: Importer) -> Expr:
     return convert(node)
 
 

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
 from ....tvm import tir
+from ....tvm.types import Expr
+
+if TYPE_CHECKING:
+    import torch
 
 Extent = Any  # int, or an expression of TIR
 
 
-def _index(node: Any, importer: Any) -> Any:
+def _index(node: torch.fx.Node, importer: Any) -> Expr:
     """`data[i, :, j]`: the indexed axes as one, of which rows are taken. The frontend takes index
     after index, which is right for orthogonal ones only, and broadcasts none.
     """
@@ -44,7 +48,7 @@ def _index(node: Any, importer: Any) -> Any:
     return emit(relax.op.permute_dims(found, [*front, *range(rank), *back]))
 
 
-def _joined(emit: Any, places: Mapping[int, Any], shape: Sequence[Extent]) -> Any:
+def _joined(emit: Any, places: Mapping[int, Expr], shape: Sequence[Extent]) -> Expr:
     """The place in all indexed axes taken as one. Of a place outside of its axis the nearest:
     `take` looks at the joined one only, which may lie inside.
     """
@@ -59,7 +63,7 @@ def _joined(emit: Any, places: Mapping[int, Any], shape: Sequence[Extent]) -> An
     return whole
 
 
-def _select(node: Any, importer: Any) -> Any:
+def _select(node: torch.fx.Node, importer: Any) -> Expr:
     """One place of an axis."""
     given, axis, place = node.args
     emit, x = importer.block_builder.emit, importer.env[given]
@@ -72,7 +76,7 @@ def _select(node: Any, importer: Any) -> Any:
     return emit(relax.op.take(x, where, axis))
 
 
-def _take(node: Any, importer: Any) -> Any:
+def _take(node: torch.fx.Node, importer: Any) -> Any:
     """Of all elements in a row."""
     emit = importer.block_builder.emit
     given, index = (importer.env[argument] for argument in node.args)
@@ -81,7 +85,7 @@ def _take(node: Any, importer: Any) -> Any:
     return emit(relax.op.take(row, _from_front(emit, index, size), 0))
 
 
-def _from_front(emit: Any, index: Any, size: Extent) -> Any:
+def _from_front(emit: Any, index: Expr, size: Extent) -> Expr:
     """An index whose negative places count from the end."""
     if index.ty.dtype != "int64":
         index = emit(relax.op.astype(index, "int64"))
@@ -89,11 +93,11 @@ def _from_front(emit: Any, index: Any, size: Extent) -> Any:
     return emit(relax.op.where(below, relax.op.add(index, _tensor(emit, size)), index))
 
 
-def _extents(x: Any) -> list[Extent]:
+def _extents(x: Expr) -> list[Extent]:
     return [int(e) if isinstance(e, tir.IntImm) else e for e in x.ty.shape.values]
 
 
-def _tensor(emit: Any, size: Extent) -> Any:
+def _tensor(emit: Any, size: Extent) -> Expr:
     """A size as a tensor of no axis; of a symbol, what it is when the model runs."""
     if isinstance(size, int):
         return relax.const(size, "int64")

@@ -4,17 +4,21 @@ tensor: half an integer is an integer there, and an integer times 0.5 is zero.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
+from ....tvm.types import Expr
 from .node import argument, as_type, in_its_type
+
+if TYPE_CHECKING:
+    import torch
 
 
 def _arithmetic(kind: Any) -> Any:
     """`kind` in the type of the result; `alpha` is a factor of the second operand."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Expr:
         x, y = (in_its_type(node, importer, place) for place in (0, 1))
         alpha = argument(node, 2, "alpha", 1)
         if alpha != 1:
@@ -28,7 +32,7 @@ def _arithmetic(kind: Any) -> Any:
 def _comparison(kind: Any) -> Any:
     """`kind` in the type that both operands have in common."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Expr:
         import torch
 
         if node.args[0] is node.args[1] and kind in _NOT_A_NUMBER:  # which TVM simplifies away
@@ -41,7 +45,7 @@ def _comparison(kind: Any) -> Any:
     return convert
 
 
-def _any(node: Any, importer: Any) -> Any:
+def _any(node: torch.fx.Node, importer: Any) -> Expr:
     """Whether something is not zero, along axes or at all; the frontend takes the largest."""
     emit, given = importer.block_builder.emit, node.args[0]
     x, axes = importer.env[given], argument(node, 1, "dim")
@@ -58,14 +62,14 @@ def _any(node: Any, importer: Any) -> Any:
 def _limit(kind: Any, place: int, name: str) -> Any:
     """One limit alone; the frontend gives integers an infinite one, too."""
 
-    def convert(node: Any, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Any) -> Any:
         limit = as_type(argument(node, place, name), node.meta["val"].dtype, importer)
         return importer.block_builder.emit(kind(in_its_type(node, importer), limit))
 
     return convert
 
 
-def _clamp(node: Any, importer: Any) -> Any:
+def _clamp(node: torch.fx.Node, importer: Any) -> Any:
     low, high = (argument(node, n + 1, name) for n, name in enumerate(("min", "max")))
     if low is None:
         return _limit(relax.op.minimum, 2, "max")(node, importer)

@@ -15,6 +15,7 @@ from tvm import relax
 
 from ....tvm import tir, tvm
 from ....tvm.rewrite import substitute
+from ....tvm.types import Expr
 from ..algebra import Algebra, Extent, variables
 
 # The least size that PyTorch (2.5 to 2.13) writes where a Dim names none: 0 and 1 are constants to
@@ -32,7 +33,7 @@ class Multiples:
     limits: dict[str, tuple[int, int | None]]
     of: dict[Any, Extent] = field(default_factory=dict)
 
-    def input(self, name: str, var: Any, known: set[str]) -> Any:
+    def input(self, name: str, var: Expr, known: set[str]) -> Any:
         """An input as one that has symbols, but for sizes that follow from these `known` ones."""
         shape = [self._size(f"{name}_{n}", e, known) for n, e in enumerate(var.ty.shape.values)]
         return relax.Var(name, relax.TensorType(shape, var.ty.dtype))
@@ -74,6 +75,6 @@ def with_symbols(
     return made, multiples.limits, {**known, **computed}
 
 
-def _is_open(var: Any) -> bool:
+def _is_open(var: Expr) -> bool:
     extents = getattr(var.ty.shape, "values", ())
     return any(not isinstance(e, (tir.Var, tir.IntImm)) for e in extents)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
 from ....ir.relax.symbols import ranges, with_ranges
 from ....ir.symbols import Range
 from ....tvm import tir, tvm
+from ....tvm.types import Expr, Function
 from ..copies import tiled
 from .importer import is_open
 from .multiples import NO_PROMISE
 from .node import argument
 
+if TYPE_CHECKING:
+    import torch
 
-def with_names_of_sizes(mod: tvm.IRModule, program: Any) -> tvm.IRModule:
+
+def with_names_of_sizes(mod: tvm.IRModule, program: torch.export.ExportedProgram) -> tvm.IRModule:
     """The module whose sizes are called as the user calls them, `batch` and not `s31`.
 
     The program alone does not say; the environment that it was traced in does, as long as it is
@@ -46,13 +50,13 @@ def _without_least(mod: tvm.IRModule) -> tvm.IRModule:
     return _with_main(mod, with_ranges(main, found, {}))
 
 
-def _with_main(mod: tvm.IRModule, main: Any) -> tvm.IRModule:
+def _with_main(mod: tvm.IRModule, main: Function) -> tvm.IRModule:
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     done.update_func(done.get_global_var("main"), main)
     return done
 
 
-def _names(program: Any) -> dict[str, str]:
+def _names(program: torch.export.ExportedProgram) -> dict[str, str]:
     """Symbol -> the name of its Dim. PyTorch (2.13) keeps both by where a size is from, for
     its messages.
     """
@@ -66,7 +70,7 @@ def _names(program: Any) -> dict[str, str]:
     return {}
 
 
-def _slice(node: Any, importer: Any) -> Any:
+def _slice(node: torch.fx.Node, importer: Any) -> Expr:
     """As many elements of an axis as PyTorch says; TVM's own has `min(n, 512)` where a table of
     512 rows is cut to n.
     """
@@ -86,7 +90,7 @@ def _slice(node: Any, importer: Any) -> Any:
     return emit(relax.op.strided_slice(x, [axis], [begin], [end], [1], assume_inbound=True))
 
 
-def _repeat(node: Any, importer: Any) -> Any:
+def _repeat(node: torch.fx.Node, importer: Any) -> Any:
     """An array several times along each axis, by a number that may be open."""
     builder, x = importer.block_builder, importer.env[node.args[0]]
     times = [importer.env.get(n, n) if not isinstance(n, int) else n for n in node.args[1]]
@@ -96,14 +100,14 @@ def _repeat(node: Any, importer: Any) -> Any:
     return tiled(builder, importer.algebra, x, shape, times)
 
 
-def _expand(node: Any, importer: Any) -> Any:
+def _expand(node: torch.fx.Node, importer: Any) -> Expr:
     """What has the shape already stays as it is: PyTorch writes that before each product."""
     x = importer.env[node.args[0]]
     is_same = _are_equal(importer, _shape(node), _shape(node.args[0]))
     return x if is_same else importer._expand(node)
 
 
-def _bmm(node: Any, importer: Any) -> Any:
+def _bmm(node: torch.fx.Node, importer: Any) -> Any:
     """A product of matrices; one matrix that is there once for each of the batch, as a weight that
     PyTorch expanded, is one matrix.
     """
@@ -125,7 +129,7 @@ def _are_equal(importer: Any, a: Any, b: Any) -> bool:
     return is_known and all(map(importer.algebra.are_equal, left, right))
 
 
-def _shape(node: Any) -> tuple[Any, ...]:
+def _shape(node: torch.fx.Node) -> tuple[Any, ...]:
     return tuple(node.meta["val"].shape)
 
 

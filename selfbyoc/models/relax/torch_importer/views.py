@@ -8,13 +8,16 @@ cannot make one axis of batch and rows (PyTorch 2.13). A TVM tensor has no strid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....common.optional import extra
 from ....errors import InputError
 
+if TYPE_CHECKING:
+    import torch
 
-def decomposed(program: Any) -> Any:
+
+def decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """An exported program in ATen's core ops; where a view fails, with views that may copy. Raises
     InputError where PyTorch makes an open size a constant meanwhile.
     """
@@ -32,13 +35,13 @@ def decomposed(program: Any) -> Any:
     return done
 
 
-def _extents(program: Any) -> dict[str, list[str]]:
+def _extents(program: torch.export.ExportedProgram) -> dict[str, list[str]]:
     """The shapes of a program's tensors by name, as texts: PyTorch replaces symbols in place."""
     made = [n for n in program.graph.nodes if n.op == "placeholder"]
     return {n.name: [str(e) for e in getattr(n.meta.get("val"), "shape", ())] for n in made}
 
 
-def _decomposed(program: Any) -> Any:
+def _decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     try:
         return program.run_decompositions()
     except ValueError as err:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops
-from ....language.types import Expr, Tensor
 from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from .few import FewStages, attention_of_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
@@ -88,7 +88,7 @@ def _queries(scaled: Read, plan: BlockPlan) -> Tensor:
     """[block, d, lane]"""
     shape, ndim = plan.shape, len(plan.shape.batch)
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
         return scaled(*i[:ndim], m, i[-2])
 
@@ -99,7 +99,7 @@ def _products(queries: Tensor, keys: Read, plan: BlockPlan) -> Tensor:
     shape, ndim = plan.shape, len(plan.shape.batch)
     d = te.reduce_axis((0, shape.depth), name="d")
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         key = keys(*i[:ndim], tir.Min(i[-2], shape.keys - 1), d)
         return te.sum(key * queries(*i[:-2], d, i[-1]), axis=d)
 
@@ -110,7 +110,7 @@ def _products(queries: Tensor, keys: Read, plan: BlockPlan) -> Tensor:
 def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
     shape, ndim = plan.shape, len(plan.shape.batch)
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
         return masked(products(*i), *i[:ndim], m, tir.Min(i[-2], shape.keys - 1))
 
@@ -144,7 +144,7 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     if not (transposed or apart) and plan.width == columns:
         return None
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         if plan.width == columns:
             return values(*i)
         return tir.if_then_else(i[-1] < columns, values(*i), tir.const(0, "float32"))
@@ -154,21 +154,21 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
 
 def _weighted(
     power: Tensor, inverse: Tensor, values: Read, parts: Softmax, plan: BlockPlan
-) -> tuple[Expr, Expr]:
+) -> tuple[PrimExpr, PrimExpr]:
     """The second product in tiles of queries, and the same normalised."""
     shape, ndim = plan.shape, len(plan.shape.batch)
     rows = plan.weighted.rows
     tiles = plan.lanes // rows
     n = te.reduce_axis((0, shape.keys), name="n")
 
-    def lane(*i: Expr) -> tuple[Expr, Expr]:
+    def lane(*i: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
         return tir.floordiv(i[ndim], tiles), tir.floormod(i[ndim], tiles) * rows + i[ndim + 1]
 
-    def product(*i: Expr) -> Expr:
+    def product(*i: PrimExpr) -> PrimExpr:
         block, at = lane(*i)
         return te.sum(power(*i[:ndim], block, n, at) * values(*i[:ndim], n, i[-1]), axis=n)
 
-    def normal(*i: Expr) -> Expr:
+    def normal(*i: PrimExpr) -> PrimExpr:
         block, at = lane(*i)
         return parts.multiplied(weighted(*i), inverse(*i[:ndim], block, at))
 
@@ -181,7 +181,7 @@ def _result(normalised: Tensor, plan: BlockPlan) -> Tensor:
     """The real queries and columns, as the composite's result lies."""
     ndim, rows = len(plan.shape.batch), plan.weighted.rows
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         tile, row = tir.floordiv(i[ndim], rows), tir.floormod(i[ndim], rows)
         return normalised(*i[:ndim], tile, row, i[-1])
 

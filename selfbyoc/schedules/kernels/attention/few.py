@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ....language.types import Block, Expr, Loop, Schedule, Tensor
 from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te
+from ....tvm.types import Block, Loop, PrimExpr, Schedule, Tensor
 from ...steps.blocks import divisor
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tensors import reduced_in_lanes
@@ -81,7 +81,7 @@ def _products(queries: Read, keys: Read, plan: FewPlan) -> tuple[Tensor, Tensor]
     lane = te.reduce_axis((0, lanes), name="lane")
     rows = (*shape.batch, shape.queries, shape.keys)
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         *batch, m, key, at = i
         d = step * lanes + at
         return te.sum(queries(*batch, m, d) * keys(*batch, key, d), axis=step)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....codegen.info.ops import Ops
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from .forms import Shape
 
-Read = Callable[..., Expr]  # index -> element
+Read = Callable[..., PrimExpr]  # index -> element
 
 
-def read(tensor: Tensor, *index: Expr) -> Expr:
+def read(tensor: Tensor, *index: PrimExpr) -> PrimExpr:
     """An element of a tensor at an index of a shape that it broadcasts to."""
     last = index[len(index) - len(tensor.shape) :]
     return tensor(*(0 if int(e) == 1 else i for e, i in zip(tensor.shape, last, strict=True)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....language.types import Block, Loop, Schedule
 from ....tvm import child_blocks
+from ....tvm.types import Block, Loop, Schedule
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.registers import sum_in_tile, unroll_tile
 from ...steps.tiles import RegisterTile

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....language.decisions import choose
-from ....language.types import Expr, Shape, Tensor
 from ....machine import Machine
 from ....tvm import te
+from ....tvm.types import PrimExpr, Shape, Tensor
 from .layer import Layer
 
 SHARE = 0.75  # of L1; the rest is for partial sums on their way
@@ -43,7 +43,7 @@ def steps_at_a_time(
 
 
 def in_parts(
-    shape: Shape, parts: int, element: Callable[..., Expr], name: str
+    shape: Shape, parts: int, element: Callable[..., PrimExpr], name: str
 ) -> tuple[Tensor | None, Tensor]:
     """Sums of so many parts, `element(*index, part)` each; -> what sums a part, if there are
     several, and all of them.
@@ -54,7 +54,7 @@ def in_parts(
 
 
 def partial_sums(
-    shape: Shape, parts: int, element: Callable[..., Expr], name: str
+    shape: Shape, parts: int, element: Callable[..., PrimExpr], name: str
 ) -> tuple[Tensor, Tensor]:
     """What sums each of so many parts, and all of them in memory."""
     some = te.compute(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....codegen.elementwise import staged
-from ....language.types import Attrs, Shape, Tensor
+from ....tvm.types import Attrs, Shape, Tensor
 from ...steps.images import Work
 from .lanes import Lanes, Reader, reader
 from .operands import FLOATS, Operands

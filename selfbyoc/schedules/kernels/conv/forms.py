@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....language.types import Tensor
+from ....tvm.types import Tensor
 from ..winograd import compute as winograd
 from ..winograd import pack as winograd_pack
 from ..winograd import schedule as winograd_schedule

@@ -9,11 +9,11 @@ from typing import Any
 
 from ....graph import OpCall
 from ....language.kernel import Kernel
-from ....language.types import Schedule, Tensor
 from ....ops.vocabulary import compute_of
 from ....tir.concatenates import is_concatenate
 from ....tvm import dtype_of, te
 from ....tvm.starts import lowest
+from ....tvm.types import Schedule, Tensor
 from ...steps.blocks import Facts, facts
 from ...steps.images import Work
 from ...steps.loops import inline_injective

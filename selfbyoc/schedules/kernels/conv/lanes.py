@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ....language.types import Attrs, Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import Attrs, PrimExpr, Tensor
 from ...steps.faults import Faults, outside, unlike
 from ...steps.tensors import extents, split_index
 from .layer import Layer
 
 Pair = Sequence[int]
-Reader = Callable[[Expr, Expr, Expr, Expr, Expr], Expr]
+Reader = Callable[[PrimExpr, PrimExpr, PrimExpr, PrimExpr, PrimExpr], PrimExpr]
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,12 @@ def tasks_of_rows(
     return tuple(sorted(times, key=lambda rows: (times[rows] > least, -rows)))
 
 
-def padded(x: Tensor, p: Lanes, attrs: Attrs, fill: Expr, name: str) -> Tensor:
+def padded(x: Tensor, p: Lanes, attrs: Attrs, fill: PrimExpr, name: str) -> Tensor:
     """[N, C, H, W] -> [N, C, phase, lanes]: the padded copy."""
     (top, left), (sh, sw) = attrs["padding"][:2], attrs["strides"]
     batch, channels, height, width = extents(x)
 
-    def element(n: Expr, c: Expr, f: Expr, lane: Expr) -> Expr:
+    def element(n: PrimExpr, c: PrimExpr, f: PrimExpr, lane: PrimExpr) -> PrimExpr:
         row = tir.floordiv(lane, p.pitch) * sh + tir.floordiv(f, p.phases[1]) - top
         column = tir.floormod(lane, p.pitch) * sw + tir.floormod(f, p.phases[1]) - left
         inside = tir.all(row >= 0, row < height, column >= 0, column < width)
@@ -149,7 +149,7 @@ def padded(x: Tensor, p: Lanes, attrs: Attrs, fill: Expr, name: str) -> Tensor:
 
 
 def reader(
-    x: Tensor, p: Lanes, attrs: Attrs, fill: Expr, name: str
+    x: Tensor, p: Lanes, attrs: Attrs, fill: PrimExpr, name: str
 ) -> tuple[Reader, Tensor | None]:
     """What reads the image at (n, channel, lane) under tap (y, x) of the window, and the padded
     copy that it reads, if any; `fill` is outside.
@@ -158,14 +158,14 @@ def reader(
     if not p.copies:
         width = int(x.shape[3])
 
-        def direct(n: Expr, c: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
+        def direct(n: PrimExpr, c: PrimExpr, lane: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
             at = lane + y * dh * p.pitch + z * dw
             return x(n, c, *split_index(at, width))
 
         return direct, None
     copy = padded(x, p, attrs, fill, f"{name}_pad")
 
-    def read(n: Expr, c: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
+    def read(n: PrimExpr, c: PrimExpr, lane: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         phase = tir.floormod(y * dh, sh) * p.phases[1] + tir.floormod(z * dw, sw)
         at = lane + tir.floordiv(y * dh, sh) * p.pitch + tir.floordiv(z * dw, sw)
         return copy(n, c, phase, at)
@@ -173,7 +173,7 @@ def reader(
     return read, copy
 
 
-def lane_of(p: Lanes, y: Expr, z: Expr) -> tuple[Expr, Expr]:
+def lane_of(p: Lanes, y: PrimExpr, z: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     """Tile and lane, within its task, of output pixel (y, z)."""
     lane = tir.floormod(y, p.rows) * p.pitch + z
     return split_index(lane, p.lanes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....codegen.info.ops import OpView
-from ....language.types import Attrs, Shape
+from ....tvm.types import Attrs, Shape
 from .pack import row_blocks
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from ....codegen.info.ops import Ops, OpView
 from ....graph import OpCall
 from ....language.kernel import Kernel
-from ....language.types import Tensor
 from ....machine import Machine
+from ....tvm.types import Tensor
 from ...steps.tensors import View
 from ..exact import sum_dtype, widened
 from . import pack as direct

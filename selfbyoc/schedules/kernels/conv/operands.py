@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....language.types import Expr, Tensor
 from ....tvm import tir
+from ....tvm.types import PrimExpr, Tensor
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class Operands:
     (None: zero).
     """
 
-    times: Callable[[Expr, Expr], Expr] = operator.mul
-    padding: Expr | None = None
+    times: Callable[[PrimExpr, PrimExpr], PrimExpr] = operator.mul
+    padding: PrimExpr | None = None
 
-    def outside(self, x: Tensor) -> Expr:
+    def outside(self, x: Tensor) -> PrimExpr:
         """The element of the padding of an image."""
         return tir.const(0, x.dtype) if self.padding is None else self.padding
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 
@@ -58,10 +58,10 @@ def pack(weight: Tensor, groups: int = 1, whole: bool = False) -> Tensor:
     parts = groups if whole else 1  # each with zeros after its own channels
     size, each = channels // parts, blocks // parts
 
-    def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
+    def element(b: PrimExpr, i: PrimExpr, y: PrimExpr, x: PrimExpr, r: PrimExpr) -> PrimExpr:
         first = tir.floordiv(b, each) * size
 
-        def read(o: Expr) -> Expr:
+        def read(o: PrimExpr) -> PrimExpr:
             return weight(first + o, i, y, x)
 
         return or_zero(tir.floormod(b, each) * rows + r, size, each * rows, read, weight.dtype)

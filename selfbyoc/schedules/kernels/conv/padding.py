@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....language.types import Loop, Schedule
+from ....tvm.types import Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.elementwise import converts_bytes
 from ...steps.images import Work

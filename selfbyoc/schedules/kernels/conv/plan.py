@@ -8,8 +8,8 @@ from typing import Any
 
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose, for_every_size, undecided
-from ....language.types import Shape
 from ....machine import Machine
+from ....tvm.types import Shape
 from ...steps.faults import Faults
 from ..winograd import plan as winograd
 from ..winograd.plan import WinogradPlan

@@ -15,10 +15,10 @@ from typing import Any
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView, Packing
 from ....language.kernel import Kernel
-from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ....tvm import te, tir
 from ....tvm.own_ops import dot
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents, split_index
 from ..words import (
@@ -124,18 +124,18 @@ def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
     sums, outputs = weight_sums(weight), int(weight.shape[0])
     blocks, depth, high, wide, rows = extents(body)
 
-    def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
+    def element(b: PrimExpr, i: PrimExpr, y: PrimExpr, x: PrimExpr, r: PrimExpr) -> PrimExpr:
         total = sums(tir.Min(b * rows + r, outputs - 1))
         return tir.if_then_else(i < depth, body(b, tir.Min(i, depth - 1), y, x, r), total)
 
     return te.compute((blocks, depth + 1, high, wide, rows), element, name=f"{body.op.name}_sums")
 
 
-def _exact(weight: Tensor, *index: Expr) -> Expr:
+def _exact(weight: Tensor, *index: PrimExpr) -> PrimExpr:
     return signed(weight(*index), weight.dtype).astype("float32")
 
 
-def _levels(x: Tensor, zero: Expr) -> View:
+def _levels(x: Tensor, zero: PrimExpr) -> View:
     """An image of levels less their zero point, as floats."""
     return View(x.shape, "float32", lambda *i: (x(*i).astype("int32") - zero).astype("float32"))
 
@@ -157,7 +157,7 @@ def compute(
     """
     (conv,) = ops.of("conv2d")
     out, zero = conv.outputs[0][0], only(x_zero).astype("int32")
-    offset: Callable[[Expr], Expr] | None
+    offset: Callable[[PrimExpr], PrimExpr] | None
     if plan.word:
         stages, offset = _by_words(x, zero, weight, conv, plan)
     else:
@@ -165,7 +165,7 @@ def compute(
         stages, offset = kernel.convolution(asked, plan.conv), None
     scaled = Scaled(x_scale, w_scale, bias)
 
-    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         total = stages.result(n, o, y, z)
         return scaled(total if offset is None else total - offset(o), o)
 
@@ -174,8 +174,8 @@ def compute(
 
 
 def _by_words(
-    x: Tensor, zero: Expr, weight: Tensor, conv: OpView, plan: QuantizedPlan
-) -> tuple[Any, Callable[[Expr], Expr]]:
+    x: Tensor, zero: PrimExpr, weight: Tensor, conv: OpView, plan: QuantizedPlan
+) -> tuple[Any, Callable[[PrimExpr], PrimExpr]]:
     """The stages of sums of words, and what is too much in the sum of an output channel."""
     blocks, depth, *window, rows = extents(
         weight
@@ -186,7 +186,7 @@ def _by_words(
     image, out = Words(x, 1, plan.word, plan.groups), conv.outputs[0][0]
     asked = Conv2d(image, body, conv.attrs, out, conv.name, operands)
 
-    def offset(o: Expr) -> Expr:
+    def offset(o: PrimExpr) -> PrimExpr:
         block, row = split_index(o, rows)
         return weight(block, depth - 1, 0, 0, row) * level
 

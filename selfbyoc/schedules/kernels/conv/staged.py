@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ....language.types import Schedule, Tensor
+from ....tvm.types import Schedule, Tensor
 from . import kernel
 from .plan import ConvPlans
 

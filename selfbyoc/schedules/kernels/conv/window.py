@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....language.decisions import choose
-from ....language.types import Loop, Schedule
+from ....tvm.types import Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.loops import Finish, start_sums
 from ...steps.registers import unroll_tile

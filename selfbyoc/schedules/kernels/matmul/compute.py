@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from ....graph import OpCall
 from ....language.decisions import is_symbolic
-from ....language.types import Expr, Tensor
 from ....ops.kind import broadcast
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero, reduce_axes, split_index
 from .plan import MatmulPlan
 
@@ -36,12 +36,12 @@ def batch_matmul(inputs: Sequence[Tensor], call: OpCall, plan: MatmulPlan) -> Ma
     lead = len(plan.batch)
     (k,) = reduce_axes(k=plan.depth)
 
-    def right(batch: Sequence[Expr], panel: Expr, column: Expr) -> Expr:
+    def right(batch: Sequence[PrimExpr], panel: PrimExpr, column: PrimExpr) -> PrimExpr:
         if panels is not None:
             return broadcast(panels, (*batch, panel, k, column))
         return broadcast(y, (*batch, k, panel * plan.width + column))
 
-    def summed(*i: Expr) -> Expr:
+    def summed(*i: PrimExpr) -> PrimExpr:
         batch, (tile, panel, row, column) = i[:lead], i[lead:]
         at = tile * plan.height + row
         if plan.tiles * plan.height != plan.rows or is_symbolic(plan.rows):
@@ -52,7 +52,7 @@ def batch_matmul(inputs: Sequence[Tensor], call: OpCall, plan: MatmulPlan) -> Ma
     tiles = (*plan.batch, plan.tiles, plan.panels, plan.height, plan.width)
     sums = te.compute(tiles, summed, name=f"{call.name}_sums")
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         *batch, row, column = i
         (tile, row), (panel, column) = (
             split_index(row, plan.height),
@@ -68,10 +68,10 @@ def _panels(y: Tensor, call: OpCall, plan: MatmulPlan) -> Tensor:
     *batch, _, _ = extents(y)
     turned = call.attrs["transpose_b"]
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         *at, panel, k, lane = i
 
-        def read(column: Expr) -> Expr:
+        def read(column: PrimExpr) -> PrimExpr:
             return y(*at, column, k) if turned else y(*at, k, column)
 
         padded = plan.panels * plan.width

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ....language.kernel import Kernel
-from ....language.types import Loop, Schedule
+from ....tvm.types import Loop, Schedule
 from ...steps.blocks import Facts, others
 from ...steps.loops import start_sums, vectorize
 from ...steps.parallel import parallel_over
@@ -15,7 +14,7 @@ from .compute import MatmulStages, batch_matmul
 from .plan import MatmulPlan, plan
 
 
-def schedule(sch: Schedule, stages: Mapping[str, Any], plan: MatmulPlan) -> None:
+def schedule(sch: Schedule, stages: Mapping[str, MatmulStages], plan: MatmulPlan) -> None:
     """for product, in parallel: its panels; for panel: for tile: acc = 0; for k: acc += ...; the
     tile's elements of the result. Parts of the rows are tasks where products are too few.
     """

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose, is_symbolic
-from ....language.types import Shape
 from ....machine import Machine
+from ....tvm.types import Shape
 from ...steps.candidates import best, divisors
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import RegisterTile

@@ -14,17 +14,17 @@ from functools import reduce
 from typing import Any
 
 from ....graph import OpCall
-from ....language.types import Expr, Tensor
 from ....ops.vocabulary import compute_of
 from ....ops.windows import window_count
 from ....tvm import dtype_of, te, tir
 from ....tvm.starts import lowest
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import reduce_axes
 from ..conv.pixels.compute import PixelStages, pooled
 from ..conv.pixels.plan import PixelPlan
 from .plan import PoolPlan, RowPlan, WholePlan
 
-Combine = Callable[[Expr, Expr], Expr]
+Combine = Callable[[PrimExpr, PrimExpr], PrimExpr]
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,18 @@ def avg_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
 
 
 def _by_rows(
-    x: Tensor, call: OpCall, plan: RowPlan, combine: Combine, fill: Expr, last: Callable[..., Expr]
+    x: Tensor,
+    call: OpCall,
+    plan: RowPlan,
+    combine: Combine,
+    fill: PrimExpr,
+    last: Callable[..., PrimExpr],
 ) -> RowStages:
     """`last` of `combine` over each window, at (n, c, y, x); `fill` is outside the image."""
     down, along, shape = plan.down, plan.along, tuple(call.outputs[0].shape)
 
-    def vertical(n: Expr, c: Expr, y: Expr, at: Expr) -> Expr:
-        def row(k: int) -> Expr:
+    def vertical(n: PrimExpr, c: PrimExpr, y: PrimExpr, at: PrimExpr) -> PrimExpr:
+        def row(k: int) -> PrimExpr:
             place = y * down.stride + k * down.dilation
             return down.read(place, lambda r: x(n, c, r, at - along.before), fill)
 
@@ -78,7 +83,7 @@ def _by_rows(
 
     rows = te.compute((*shape[:3], plan.columns), vertical, name=f"{call.name}_down")
 
-    def horizontal(n: Expr, c: Expr, y: Expr, at: Expr) -> Expr:
+    def horizontal(n: PrimExpr, c: PrimExpr, y: PrimExpr, at: PrimExpr) -> PrimExpr:
         taps = (rows(n, c, y, at + k * along.dilation) for k in range(along.size))
         return reduce(combine, taps)
 
@@ -88,7 +93,7 @@ def _by_rows(
         extents = (*shape[:3], plan.columns - along.reach)
         every = te.compute(extents, horizontal, name=f"{call.name}_along")
 
-        def read(n: Expr, c: Expr, y: Expr, at: Expr) -> Expr:
+        def read(n: PrimExpr, c: PrimExpr, y: PrimExpr, at: PrimExpr) -> PrimExpr:
             return every(n, c, y, at * along.stride)
 
     result = te.compute(shape, lambda *i: last(read(*i), *i), name=call.name)
@@ -100,17 +105,17 @@ def _mean_by_rows(x: Tensor, call: OpCall, plan: RowPlan) -> RowStages:
     dtype, counted = dtype_of(x), _counts(x, call)
     one = tir.const(1, dtype)
 
-    def share(at: Expr, n: int) -> Expr:
+    def share(at: PrimExpr, n: int) -> PrimExpr:
         return one / counted(at, n).astype(dtype)
 
     if not (plan.down.is_padded or plan.along.is_padded):
         whole = tir.const(1 / (plan.down.size * plan.along.size), dtype)
-        last: Callable[..., Expr] = lambda value, *_: value * whole  # noqa: E731
+        last: Callable[..., PrimExpr] = lambda value, *_: value * whole  # noqa: E731
     else:
         width = call.outputs[0].shape[3:]
         columns = te.compute(width, lambda z: share(z, 1), name=f"{call.name}_columns")
 
-        def last(value: Expr, _n: Expr, _c: Expr, y: Expr, z: Expr) -> Expr:
+        def last(value: PrimExpr, _n: PrimExpr, _c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
             return value * (share(y, 0) * columns(z))
 
     return _by_rows(x, call, plan, lambda a, b: a + b, tir.const(0, dtype), last)
@@ -120,7 +125,7 @@ def _mean_of_pixels(x: Tensor, call: OpCall, plan: PixelPlan) -> PixelStages:
     zero, counted = tir.const(0, dtype_of(x)), _counts(x, call)
     sums = pooled(x, call, plan, te.sum, zero, f"{call.name}_sum")
 
-    def mean(n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
+    def mean(n: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         count = counted(y, 0) * counted(z, 1)
         return sums.result(n, c, y, z) * (tir.const(1, dtype_of(x)) / count.astype(dtype_of(x)))
 
@@ -143,5 +148,5 @@ def _mean_of_image(x: Tensor, call: OpCall) -> Tensor:
     return te.compute(total.shape, lambda *i: total(*i) * share, name=call.name)
 
 
-def _counts(x: Tensor, call: OpCall) -> Callable[[Expr, int], Expr]:
+def _counts(x: Tensor, call: OpCall) -> Callable[[PrimExpr, int], PrimExpr]:
     return window_count(call, int(x.shape[2]), int(x.shape[3]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....language.kernel import Kernel
-from ....language.types import Block, Schedule
+from ....tvm.types import Block, Schedule
 from ...steps.blocks import divisor, stored_at_once
 from ...steps.loops import vectorize_row
 from ...steps.parallel import parallel_over

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
-from ....language.types import Expr
 from ....machine import Machine
 from ....tvm import tir
+from ....tvm.types import PrimExpr
 from ...steps.faults import Faults, outside, uncovered, unlike
 from ..conv.pixels.plan import PixelPlan
 from ..conv.plan import plan_pool, pool_layer
@@ -55,7 +55,7 @@ class Window:
         whole = -(-self.used // lanes) * lanes
         return self.used if self.is_padded or whole > self.extent else whole
 
-    def read(self, at: Expr, value: Callable[[Expr], Expr], fill: Expr) -> Expr:
+    def read(self, at: PrimExpr, value: Callable[[PrimExpr], PrimExpr], fill: PrimExpr) -> PrimExpr:
         """`value` at a place that counts from the padding, or `fill` outside; for whole vectors.
 
         Both sides of a select are computed. Of `at >= 0 and at < extent` TVM's simplifier would

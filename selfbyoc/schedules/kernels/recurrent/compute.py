@@ -12,18 +12,20 @@ from typing import Any
 
 from ....codegen.info.ops import Ops
 from ....graph import OpCall
-from ....language.types import Expr, Tensor
 from ....ops.cells import Cell, cells
 from ....tir.recurrences import CARRIED
 from ....tvm import te, tir
 from ....tvm.own_ops import dot
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from ..words import of_axis, word_of
 from .plan import RecurrentPlan
 from .rounding import Rounding, rounded
 
-Element = Callable[[int, Sequence[Expr]], Expr]  # of a gate, at [step, direction, row, unit]
+Element = Callable[
+    [int, Sequence[PrimExpr]], PrimExpr
+]  # of a gate, at [step, direction, row, unit]
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,11 @@ class _Stages:
         sums, product = self._sums(0, self.rounding.kept if self.rounding else before[0])
         units = self.plan.units
 
-        def looks(i: Sequence[Expr]) -> list[Expr]:
+        def looks(i: Sequence[PrimExpr]) -> list[PrimExpr]:
             j = self._unit(i[-1])
             return [] if peepholes is None else [peepholes(i[1], n * units + j) for n in range(3)]
 
-        def all_sums(i: Sequence[Expr]) -> list[Expr]:
+        def all_sums(i: Sequence[PrimExpr]) -> list[PrimExpr]:
             return [sums(g, i) for g in range(4)]
 
         held = self._stage(
@@ -119,7 +121,7 @@ class _Stages:
         before = self._before(hidden, "hidden_before")
         sums, product = self._sums(0, before)
 
-        def added(i: Sequence[Expr]) -> Expr:
+        def added(i: Sequence[PrimExpr]) -> PrimExpr:
             return bias(i[1], self._unit(i[-1]))
 
         if len(self.plan.products) == 1:
@@ -145,10 +147,10 @@ class _Stages:
 
     # ---- their parts
 
-    def _stage(self, name: str, element: Callable[..., Expr], **attrs: Any) -> Tensor:
+    def _stage(self, name: str, element: Callable[..., PrimExpr], **attrs: Any) -> Tensor:
         """A stage of the cell of each direction; of two that differ, either is chosen."""
 
-        def chosen(*i: Expr) -> Expr:
+        def chosen(*i: PrimExpr) -> PrimExpr:
             first, *others = [element(c, *i) for c in self._different()]
             return tir.Select(i[1] == 0, first, others[0]) if others else first
 
@@ -160,7 +162,7 @@ class _Stages:
     def _before(self, first: Tensor, name: str) -> Tensor:
         rows = extents(first)[1]
 
-        def element(_: Cell, t: Expr, d: Expr, b: Expr, j: Expr) -> Expr:
+        def element(_: Cell, t: PrimExpr, d: PrimExpr, b: PrimExpr, j: PrimExpr) -> PrimExpr:
             return first(d, 0 if rows == 1 else self._row(b), self._unit(j))
 
         return self._stage(name, element, attrs={CARRIED: "a later step reads the one before"})
@@ -180,19 +182,21 @@ class _Stages:
             name="products" if number == 0 else "candidates",
         )
 
-        def element(gate: int, i: Sequence[Expr]) -> Expr:
+        def element(gate: int, i: Sequence[PrimExpr]) -> PrimExpr:
             return self._input(gate, i) + self._product(product, gate - gates[0], i)
 
         return element, product
 
-    def _times(self, state: Callable[[Expr], Expr], k: Expr, weight: Expr) -> Expr:
+    def _times(
+        self, state: Callable[[PrimExpr], PrimExpr], k: PrimExpr, weight: PrimExpr
+    ) -> PrimExpr:
         word = self.plan.word
         if not word:
             return state(k) * weight
         levels = [state(k * word + i).astype("int32") for i in range(word)]
         return dot(word, word_of(levels), weight)
 
-    def _product(self, product: Tensor, place: int, i: Sequence[Expr]) -> Expr:
+    def _product(self, product: Tensor, place: int, i: Sequence[PrimExpr]) -> PrimExpr:
         block, lane = tir.floordiv(i[-1], BLOCK), tir.floormod(i[-1], BLOCK)
         found = product(*i[:-1], block, place, lane)
         if self.rounding is None or self.w_scale is None:
@@ -202,12 +206,12 @@ class _Stages:
         exact = found - self.weight(d, block, self.plan.depth, place, lane) * point
         return exact.astype("float32") * (self.rounding.scale(t, d) * of_axis(self.w_scale, d))
 
-    def _input(self, gate: int, i: Sequence[Expr]) -> Expr:
+    def _input(self, gate: int, i: Sequence[PrimExpr]) -> PrimExpr:
         t, d, b, j = i
         column = (d * sum(map(len, self.plan.products)) + gate) * self.plan.units
         return self.gates(self._place(t, d), self._row(b), column + self._unit(j))
 
-    def _place(self, t: Expr, d: Expr) -> Expr:
+    def _place(self, t: PrimExpr, d: PrimExpr) -> PrimExpr:
         """Where a step of a direction is in the sequence."""
         back = self.plan.reversed
         turned = self.plan.length - 1 - t
@@ -215,11 +219,11 @@ class _Stages:
             return turned if back[0] else t
         return tir.Select(d == 0, t, turned)
 
-    def _row(self, b: Expr) -> Expr:
+    def _row(self, b: PrimExpr) -> PrimExpr:
         last = self.plan.batch - 1
         return b if self.plan.padded_batch == self.plan.batch else tir.Min(b, last)
 
-    def _unit(self, j: Expr) -> Expr:
+    def _unit(self, j: PrimExpr) -> PrimExpr:
         last = self.plan.units - 1
         return j if self.shape[-1] == self.plan.units else tir.Min(j, last)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....language.types import Expr, Tensor
 from ....ops.cells import GATES
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from ..words import signed, word_of
@@ -17,7 +17,9 @@ def pack(weight: Tensor, plan: RecurrentPlan) -> Tensor:
     """
     directions, _, units = extents(weight)
 
-    def element(d: Expr, block: Expr, k: Expr, gate: Expr, lane: Expr) -> Expr:
+    def element(
+        d: PrimExpr, block: PrimExpr, k: PrimExpr, gate: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         return weight(d, _row(units, block, gate, lane), k)
 
     shape = (directions, plan.blocks, units, GATES[plan.kind], BLOCK)
@@ -32,7 +34,7 @@ def pack_levels(weight: Tensor, plan: RecurrentPlan) -> Tensor:
     directions, rows, units = extents(weight)
     (k,) = reduce_axes(k=units)
 
-    def level(d: Expr, row: Expr, at: Expr) -> Expr:
+    def level(d: PrimExpr, row: PrimExpr, at: PrimExpr) -> PrimExpr:
         value = signed(weight(d, row, tir.Min(at, units - 1)), weight.dtype)
         return tir.if_then_else(at < units, value, 0)
 
@@ -42,7 +44,9 @@ def pack_levels(weight: Tensor, plan: RecurrentPlan) -> Tensor:
         name="weight_sums",
     )
 
-    def element(d: Expr, block: Expr, i: Expr, gate: Expr, lane: Expr) -> Expr:
+    def element(
+        d: PrimExpr, block: PrimExpr, i: PrimExpr, gate: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         row = _row(units, block, gate, lane)
         levels = [level(d, row, i * plan.word + n) for n in range(plan.word)]
         return tir.if_then_else(i < plan.depth, word_of(levels), sums(d, row))
@@ -51,7 +55,7 @@ def pack_levels(weight: Tensor, plan: RecurrentPlan) -> Tensor:
     return te.compute(shape, element, name="weight_packed")
 
 
-def _row(units: int, block: Expr, gate: Expr, lane: Expr) -> Expr:
+def _row(units: int, block: PrimExpr, gate: PrimExpr, lane: PrimExpr) -> PrimExpr:
     """The weight's row of a lane. After the last unit come its copies, not zeros: the range of a
     state that is rounded is over whole blocks.
     """

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 
@@ -31,7 +31,7 @@ def rounded(before: Tensor, as_levels: bool) -> Rounding:
     length, sides, rows, units = extents(before)
     zero, one, most = (tir.const(n, before.dtype) for n in (0, 1, 255))
 
-    def ends(name: str, reduce: Callable[..., Expr]) -> tuple[Tensor, Tensor]:
+    def ends(name: str, reduce: Callable[..., PrimExpr]) -> tuple[Tensor, Tensor]:
         """The least or the greatest element: of each lane, then of all."""
         b, block = reduce_axes(b=rows, block=units // BLOCK)
         (n,) = reduce_axes(n=BLOCK)
@@ -45,14 +45,14 @@ def rounded(before: Tensor, as_levels: bool) -> Rounding:
 
     lows, highs = ends("low", te.min), ends("high", te.max)
 
-    def low(t: Expr, d: Expr) -> Expr:
+    def low(t: PrimExpr, d: PrimExpr) -> PrimExpr:
         return tir.min(zero, lows[-1](t, d))
 
-    def scale_of(t: Expr, d: Expr) -> Expr:
+    def scale_of(t: PrimExpr, d: PrimExpr) -> PrimExpr:
         spread = tir.max(zero, highs[-1](t, d)) - low(t, d)
         return tir.Select(spread > zero, spread / most, one)
 
-    def clipped(x: Expr) -> Expr:
+    def clipped(x: PrimExpr) -> PrimExpr:
         return tir.max(zero, tir.min(most, x))
 
     scale = te.compute((length, sides), scale_of, name="scale")
@@ -60,10 +60,10 @@ def rounded(before: Tensor, as_levels: bool) -> Rounding:
         (length, sides), lambda t, d: clipped(tir.nearbyint(-low(t, d) / scale(t, d))), name="point"
     )
 
-    def level(t: Expr, d: Expr, b: Expr, j: Expr) -> Expr:
+    def level(t: PrimExpr, d: PrimExpr, b: PrimExpr, j: PrimExpr) -> PrimExpr:
         return clipped(tir.nearbyint(before(t, d, b, j) / scale(t, d)) + point(t, d))
 
-    def kept(t: Expr, d: Expr, b: Expr, j: Expr) -> Expr:
+    def kept(t: PrimExpr, d: PrimExpr, b: PrimExpr, j: PrimExpr) -> PrimExpr:
         found = level(t, d, b, j)
         if as_levels:
             return found.astype("int32").astype("uint8")

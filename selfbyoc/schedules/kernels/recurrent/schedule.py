@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ....language.types import Block, Loop, Schedule
+from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, others
 from ...steps.carried import carry
 from ...steps.loops import start_sums, vectorize, vectorize_copy

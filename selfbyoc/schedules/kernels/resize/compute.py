@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....graph import OpCall
-from ....language.types import Expr, Tensor
 from ....ops.resize import Table, table
 from ....tvm import te
+from ....tvm.types import PrimExpr, Tensor
 from .plan import ALONG, CHANNELS, ResizePlan
 
 
@@ -47,7 +47,7 @@ def resize2d(inputs: Sequence[Tensor], call: OpCall, plan: ResizePlan) -> Resize
     else:
         first = None
 
-        def pixel(n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
+        def pixel(n: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
             return down(lambda row: along(lambda column: x(n, c, row, column), z), y)
 
         every = te.compute(shape, pixel, name=f"{call.name}_along")
@@ -56,22 +56,22 @@ def resize2d(inputs: Sequence[Tensor], call: OpCall, plan: ResizePlan) -> Resize
 
 
 def _along(x: Tensor, shape: tuple[int, ...], along: Table, name: str) -> Tensor:
-    def mixed(n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
+    def mixed(n: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         return along(lambda column: x(n, c, y, column), z)
 
     return te.compute(shape, mixed, name=name)
 
 
 def _down(x: Tensor, shape: tuple[int, ...], down: Table, name: str) -> Tensor:
-    def mixed(n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
+    def mixed(n: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         return down(lambda row: x(n, c, row, z), y)
 
     return te.compute(shape, mixed, name=name)
 
 
 def _by_channels(x: Tensor, call: OpCall, down: Table, along: Table) -> Tensor:
-    def pixel(n: Expr, y: Expr, z: Expr, c: Expr) -> Expr:
-        def row(r: Expr) -> Expr:
+    def pixel(n: PrimExpr, y: PrimExpr, z: PrimExpr, c: PrimExpr) -> PrimExpr:
+        def row(r: PrimExpr) -> PrimExpr:
             return along(lambda column: x(n, r, column, c), z)
 
         return down(row, y)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ....language.kernel import Kernel
-from ....language.types import Block, Schedule
+from ....tvm.types import Block, Schedule
 from ...steps.loops import vectorize
 from ...steps.parallel import parallel_over
 from .compute import ResizeStages, resize2d
 from .plan import ALONG, CHANNELS, ResizePlan, plan, row_width
 
 
-def schedule(sch: Schedule, stages: Mapping[str, Any], plan: ResizePlan) -> None:
+def schedule(sch: Schedule, stages: Mapping[str, ResizeStages], plan: ResizePlan) -> None:
     """for image, in parallel: the first pass; for row: the second one."""
     found: ResizeStages = stages[plan.name]
     *outer, y, _ = sch.get_loops(found.result)

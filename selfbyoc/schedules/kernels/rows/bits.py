@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .forms import paired_blocks
@@ -25,7 +25,7 @@ def whole_groups(depth: int, group: int) -> int:
     return -(-depth // group) * group
 
 
-def fraction(word: Expr, place: Expr, bits: int) -> Expr:
+def fraction(word: PrimExpr, place: PrimExpr, bits: int) -> PrimExpr:
     """1 + level / 2^bits."""
     first = MANTISSA - bits
     left = first - place * bits
@@ -41,14 +41,14 @@ def pack_levels(levels: Tensor, plan: Any) -> Tensor:
     units, depth = extents(levels)
     blocks, words = paired_blocks(units), whole_groups(depth, plan.group) // plan.word
 
-    def stored(unit: Expr, k: Expr) -> Expr:
+    def stored(unit: PrimExpr, k: PrimExpr) -> PrimExpr:
         return levels(unit, k).astype("int32") & ((1 << plan.bits) - 1)
 
-    def element(b: Expr, w: Expr, lane: Expr) -> Expr:
-        def level(j: int) -> Expr:
+    def element(b: PrimExpr, w: PrimExpr, lane: PrimExpr) -> PrimExpr:
+        def level(j: int) -> PrimExpr:
             k, unit = w * plan.word + j, b * BLOCK + lane
 
-            def read(unit: Expr) -> Expr:
+            def read(unit: PrimExpr) -> PrimExpr:
                 return or_zero(k, depth, words * plan.word, lambda i: stored(unit, i), "int32")
 
             return or_zero(unit, units, blocks * BLOCK, read, "int32")
@@ -73,11 +73,11 @@ def pack_zero(zero: Tensor, plan: Any) -> Tensor:
     return _packed(zero, lambda value: value * (1.0 / (1 << plan.bits)) + 1.0)
 
 
-def _packed(factors: Tensor, made: Callable[[Expr], Expr]) -> Tensor:
+def _packed(factors: Tensor, made: Callable[[PrimExpr], PrimExpr]) -> Tensor:
     units, groups = extents(factors)
     blocks = paired_blocks(units)
 
-    def element(b: Expr, g: Expr, lane: Expr) -> Expr:
+    def element(b: PrimExpr, g: PrimExpr, lane: PrimExpr) -> PrimExpr:
         value = or_zero(
             b * BLOCK + lane, units, blocks * BLOCK, lambda u: factors(u, g), factors.dtype
         )

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....codegen.info.op_record import TensorInfo
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from .forms import ProductPlan
@@ -51,24 +51,26 @@ class Dense:
     normal: Rowwise | None = None
 
 
-def in_tiles(x: Tensor, rows: Rows) -> Callable[..., Expr]:
+def in_tiles(x: Tensor, rows: Rows) -> Callable[..., PrimExpr]:
     """Reads x [lead, k] at (outer, tile, row, k)."""
     return lambda *i: x(*rows.of(i[:-1]), i[-1])
 
 
 def product(
-    read: Callable[..., Expr],
+    read: Callable[..., PrimExpr],
     weight: Tensor,
     dtype: str,
     plan: ProductPlan,
     name: str = "products",
-    times: Callable[[Expr, Expr], Expr] = operator.mul,
+    times: Callable[[PrimExpr, PrimExpr], PrimExpr] = operator.mul,
 ) -> Product:
     """Sums over k of read(outer, tile, row, k) * weight(block, k, lane), or of other products."""
     rows, size = plan.rows, plan.size
     (k,) = reduce_axes(k=size)
 
-    def part(at: Sequence[Expr], piece: Expr, block: Expr, row: Expr, lane: Expr) -> Expr:
+    def part(
+        at: Sequence[PrimExpr], piece: PrimExpr, block: PrimExpr, row: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         left, right = read(*at, row, piece * size + k), weight(block, piece * size + k, lane)
         return te.sum(times(left.astype(dtype), right.astype(dtype)), axis=k)
 
@@ -106,13 +108,13 @@ def epilogue(
     tiles: Tensor,
     bias: Tensor | None,
     out: TensorInfo,
-    activation: Callable[[Expr], Expr] = lambda value: value,
+    activation: Callable[[PrimExpr], PrimExpr] = lambda value: value,
     name: str = "outputs",
 ) -> Tensor:
     """Bias and activation on the tiles of a product, for a result of this shape and dtype."""
     units = out.shape[-1]
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         value = tiles(*i).astype(out.dtype)
         if bias is not None:
             unit = i[-3] * BLOCK + i[-1]
@@ -126,7 +128,7 @@ def epilogue(
 def result(rows: Rows, tiles: Tensor, units: int, residual: Tensor | None = None) -> Tensor:
     """The real elements: [lead, units], with what is added to them."""
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         *at, row = rows.where(i[:-1])
         value = tiles(*at, tir.floordiv(i[-1], BLOCK), row, tir.floormod(i[-1], BLOCK))
         return value if residual is None else value + residual(*i)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
-from ....language.types import Expr, Loop, Schedule, Tensor
 from ....machine import Machine
 from ....tvm import te, tir
+from ....tvm.types import Loop, PrimExpr, Schedule, Tensor
 from ...steps.blocks import Facts
 from ...steps.faults import Faults, unlike
 from ...steps.loops import Finish, vectorize
@@ -110,7 +110,7 @@ def compute(
     out, rows = ops.dense.outputs[0], plan.product.rows
     read = in_tiles(_whole_groups(x, plan.product.depth), rows)
 
-    def level(b: Expr, k: Expr, lane: Expr) -> Expr:
+    def level(b: PrimExpr, k: PrimExpr, lane: PrimExpr) -> PrimExpr:
         word = levels(b, tir.floordiv(k, plan.word), lane)
         return fraction(word, tir.floormod(k, plan.word), plan.bits)
 
@@ -126,7 +126,7 @@ def _whole_groups(x: Tensor, padded: int) -> Tensor:
     if padded == depth:
         return x
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         # No Select: TVM drops a minimum in its index that the condition implies, and reads on.
         return tir.if_then_else(i[-1] < depth, x(*i), tir.const(0, x.dtype))
 
@@ -134,10 +134,10 @@ def _whole_groups(x: Tensor, padded: int) -> Tensor:
 
 
 def _by_panels(
-    read: Callable[..., Expr], level: Callable[..., Expr], scale: Tensor, zero: Tensor,
+    read: Callable[..., PrimExpr], level: Callable[..., PrimExpr], scale: Tensor, zero: Tensor,
     plan: FewBitsPlan,
 ) -> Grouped:  # fmt: skip
-    def element(b: Expr, k: Expr, lane: Expr) -> Expr:
+    def element(b: PrimExpr, k: PrimExpr, lane: PrimExpr) -> PrimExpr:
         at = b, tir.floordiv(k, plan.group), lane
         return (level(b, k, lane) - zero(*at)) * scale(*at)
 
@@ -148,31 +148,40 @@ def _by_panels(
 
 
 def _by_groups(
-    read: Callable[..., Expr], level: Callable[..., Expr], scale: Tensor, zero: Tensor,
+    read: Callable[..., PrimExpr], level: Callable[..., PrimExpr], scale: Tensor, zero: Tensor,
     plan: FewBitsPlan,
 ) -> Grouped:  # fmt: skip
     rows, size = plan.product.rows, plan.group
     (k,) = reduce_axes(k=size)
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         *at, piece, row = i
         return te.sum(read(*at, row, piece * size + k), axis=k)
 
     shape = (*rows.tiles, plan.product.pieces, rows.height)
     inputs = te.compute(shape, element, name="inputs_of_groups")
 
-    def scaled(part: Expr, at: Sequence[Expr], piece: Expr, b: Expr, row: Expr, lane: Expr) -> Expr:
+    def scaled(
+        part: PrimExpr,
+        at: Sequence[PrimExpr],
+        piece: PrimExpr,
+        b: PrimExpr,
+        row: PrimExpr,
+        lane: PrimExpr,
+    ) -> PrimExpr:
         return scale(b, piece, lane) * (part - zero(b, piece, lane) * inputs(*at, piece, row))
 
     parts = _parts(read, level, plan)
     return Grouped(parts, _summed(parts, plan, scaled), inputs=inputs)
 
 
-def _parts(read: Callable[..., Expr], weight: Callable[..., Expr], plan: FewBitsPlan) -> Tensor:
+def _parts(
+    read: Callable[..., PrimExpr], weight: Callable[..., PrimExpr], plan: FewBitsPlan
+) -> Tensor:
     product = plan.product
     (k,) = reduce_axes(k=product.size)
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         *at, piece, block, row, lane = i
         place = piece * product.size + k
         return te.sum(read(*at, row, place) * weight(block, place, lane), axis=k)
@@ -181,12 +190,12 @@ def _parts(read: Callable[..., Expr], weight: Callable[..., Expr], plan: FewBits
     return te.compute((*product.rows.tiles, *tile), element, name="products_parts")
 
 
-def _summed(parts: Tensor, plan: FewBitsPlan, made: Callable[..., Expr]) -> Tensor:
+def _summed(parts: Tensor, plan: FewBitsPlan, made: Callable[..., PrimExpr]) -> Tensor:
     """Over the pieces, of what is made of each."""
     product = plan.product
     shape = (*product.rows.tiles, product.blocks, product.rows.height, BLOCK)
 
-    def of(i: Sequence[Expr], piece: Expr) -> Expr:
+    def of(i: Sequence[PrimExpr], piece: PrimExpr) -> PrimExpr:
         *at, block, row, lane = i
         return made(parts(*at, piece, block, row, lane), at, piece, block, row, lane)
 

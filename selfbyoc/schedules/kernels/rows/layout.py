@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....language.decisions import for_every_size, is_symbolic
-from ....language.types import Expr
 from ....tvm import tir
+from ....tvm.types import PrimExpr
 from ...steps.blocks import divisor
 from ...steps.faults import Faults, uncovered, undivided, unlike
 
@@ -61,19 +61,19 @@ class Rows:
         """Rows with the copies."""
         return math.prod(self.tiles) * self.height
 
-    def of(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
+    def of(self, index: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
         """(outer, tile, row) -> the lead index; the last row again for those after it."""
         *outer, tile, row = index
         number = tir.Min(tile * self.height + row, self.count - 1)
         if not self.numbered_through:
             return (*outer, number)
-        found: list[Expr] = []
+        found: list[PrimExpr] = []
         for extent in self.lead[:0:-1]:
             found.insert(0, tir.floormod(number, extent))
             number = tir.floordiv(number, extent)
         return (number, *found)
 
-    def where(self, lead: Sequence[Expr]) -> tuple[Expr, ...]:
+    def where(self, lead: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
         """A lead index -> (outer, tile, row)."""
         *outer, number = lead
         if self.numbered_through:

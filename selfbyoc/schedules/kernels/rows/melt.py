@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....language.decisions import is_symbolic
-from ....language.types import Block, Loop, Schedule
+from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import Finish
 from ...steps.registers import sum_in_tile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops
-from ....language.types import Shape
 from ....machine import Machine
+from ....tvm.types import Shape
 from ...steps.faults import Faults
 from .forms import ProductPlan
 from .layout import Rows

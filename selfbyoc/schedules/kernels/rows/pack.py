@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....language.types import Expr, Tensor
 from ....tvm import te
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .forms import paired_blocks
@@ -28,7 +28,7 @@ def _packed(weight: Tensor, dtype: str) -> Tensor:
     units, k = extents(weight)
     blocks = paired_blocks(units)
 
-    def element(b: Expr, i: Expr, lane: Expr) -> Expr:
+    def element(b: PrimExpr, i: PrimExpr, lane: PrimExpr) -> PrimExpr:
         value = or_zero(
             b * BLOCK + lane, units, blocks * BLOCK, lambda unit: weight(unit, i), weight.dtype
         )

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from ....language.decisions import choose, for_every_size
-from ....language.types import Shape
 from ....machine import LINE, Machine
+from ....tvm.types import Shape
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.parallel import LEAST_STEPS, is_worth_it

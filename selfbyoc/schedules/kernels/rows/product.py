@@ -4,7 +4,7 @@ panel, and the next piece of the weight prefetched meanwhile.
 
 from __future__ import annotations
 
-from ....language.types import Loop, Schedule
+from ....tvm.types import Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import Finish, prefetch_next
 from ...steps.registers import sum_in_tile, weight_of

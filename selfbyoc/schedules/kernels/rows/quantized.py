@@ -10,10 +10,10 @@ from functools import partial
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
-from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ....tvm import te, tir
 from ....tvm.own_ops import dot
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK
@@ -75,7 +75,7 @@ def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
     sums = weight_sums(weight)
     (blocks, depth, _), (units, _) = extents(body), extents(weight)
 
-    def element(b: Expr, i: Expr, lane: Expr) -> Expr:
+    def element(b: PrimExpr, i: PrimExpr, lane: PrimExpr) -> PrimExpr:
         total = sums(tir.Min(b * BLOCK + lane, units - 1))
         return tir.if_then_else(i < depth, body(b, tir.Min(i, depth - 1), lane), total)
 
@@ -105,7 +105,7 @@ def compute(
     scaled = Scaled(x_scale, w_scale, bias)
     is_padded = int(found.sums.shape[-3]) * BLOCK > units
 
-    def element(*i: Expr) -> Expr:
+    def element(*i: PrimExpr) -> PrimExpr:
         unit = i[-3] * BLOCK + i[-1]
         unit = tir.Min(unit, units - 1) if is_padded else unit
         return scaled(found.sums(*i) - weight(i[-3], depth, i[-1]) * level, unit)

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops
 from ....language.decisions import choose, is_symbolic
-from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
 from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.parallel import LEAST_NORMALISED, is_worth_it
 from ...steps.tensors import in_vectors, reduced_in_lanes
 
-Read = Callable[..., Expr]  # (row index ..., k) -> element
+Read = Callable[..., PrimExpr]  # (row index ..., k) -> element
 Stages = tuple[Read, tuple[Tensor, ...]]  # an element of the result, and the stages before it
 
 LEAST_VECTORS = 6  # of a row, for a last one that is not full
@@ -117,7 +117,7 @@ def layer_norm(
     total, total_lanes = reduced_in_lanes(read, rows, count, te.sum, "total", plan.partial)
     mean = te.compute(rows, lambda *i: total(*i) * tir.const(1 / count, "float32"), name="mean")
 
-    def centred(*i: Expr) -> Expr:
+    def centred(*i: PrimExpr) -> PrimExpr:
         return read(*i) - mean(*i[:-1])
 
     before = (*_factor(centred, shape, epsilon, plan), mean, total, total_lanes)
@@ -141,10 +141,10 @@ def _factor(
     *lead, count = shape
     rows = tuple(lead)
 
-    def f(value: float) -> Expr:
+    def f(value: float) -> PrimExpr:
         return tir.const(value, "float32")
 
-    def squared(*i: Expr) -> Expr:
+    def squared(*i: PrimExpr) -> PrimExpr:
         element = read(*i)
         return element * element
 
@@ -164,7 +164,7 @@ def softmax(
     parts = Softmax(guarded)
     peak, peak_lanes = reduced_in_lanes(read, rows, count, te.max, "peak", plan.partial)
 
-    def raised(*i: Expr) -> Expr:
+    def raised(*i: PrimExpr) -> PrimExpr:
         return mathfn.exp_of_difference(read(*i) - parts.subtracted(peak(*i[:-1])))
 
     whole = -(-count // plan.partial) * plan.partial

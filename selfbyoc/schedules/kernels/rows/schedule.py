@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....language.types import Block, Loop, Schedule
+from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, others
 from ...steps.loops import Finish, prefetch_image, vectorize, vectorize_copy
 from ...steps.parallel import parallel_over

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....language.types import Block, Loop, Schedule
+from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.registers import unroll_tile
 from .forms import ProductPlan

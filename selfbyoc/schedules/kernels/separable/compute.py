@@ -15,8 +15,8 @@ from functools import reduce
 from operator import add
 
 from ....codegen.info.ops import Ops
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import reduce_axes, split_index
 from ..conv.depth import in_parts
 from ..conv.staged import StagedStages
@@ -85,7 +85,9 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, 
     f, frame = plan.form, plan.frame.pixels
     ky, kx = reduce_axes(ky=f.window[0], kx=f.window[1])
 
-    def product(n: Expr, chunk: Expr, v: Expr, y: Expr, column: Expr, lane: Expr) -> Expr:
+    def product(
+        n: PrimExpr, chunk: PrimExpr, v: PrimExpr, y: PrimExpr, column: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         (row, inside), (at, along) = f.under_row(y, ky), f.under_column(column, kx)
         data = image(n, chunk, v, *frame.where(row, at), lane)
         if inside or along:
@@ -96,7 +98,9 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, 
     shape = (int(image.shape[0]), f.chunks, plan.hidden, f.rows, f.pitch, plan.lanes)
     sums = te.compute(shape, product, name=f"{layer.conv.name}_sums")
 
-    def element(n: Expr, chunk: Expr, v: Expr, y: Expr, column: Expr, lane: Expr) -> Expr:
+    def element(
+        n: PrimExpr, chunk: PrimExpr, v: PrimExpr, y: PrimExpr, column: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         return layer.applied(sums(n, chunk, v, y, column, lane), v * plan.lanes + lane)
 
     return te.compute(shape, element, name=f"{layer.conv.name}_lanes"), sums
@@ -109,8 +113,15 @@ def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tenso
     (rc,) = reduce_axes(rc=depth)
 
     def element(
-        n: Expr, chunk: Expr, band: Expr, v: Expr, t: Expr, i: Expr, lane: Expr, part: Expr
-    ) -> Expr:
+        n: PrimExpr,
+        chunk: PrimExpr,
+        band: PrimExpr,
+        v: PrimExpr,
+        t: PrimExpr,
+        i: PrimExpr,
+        lane: PrimExpr,
+        part: PrimExpr,
+    ) -> PrimExpr:
         step = part * depth + rc
         first = step * fold
         channel = tir.floormod(first, lanes) + tir.floormod(lane, fold)
@@ -126,7 +137,9 @@ def _rows(sums: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
     """The sums of each channel, transposed: [bands, O/v, v, pixels]."""
     pixels = plan.sums.pixels
 
-    def element(n: Expr, chunk: Expr, band: Expr, v: Expr, lane: Expr, p: Expr) -> Expr:
+    def element(
+        n: PrimExpr, chunk: PrimExpr, band: PrimExpr, v: PrimExpr, lane: PrimExpr, p: PrimExpr
+    ) -> PrimExpr:
         return sums(n, chunk, band, v, *split_index(p, pixels.tile), lane)
 
     outer = (int(sums.shape[0]), plan.form.chunks, pixels.bands, plan.outputs)
@@ -145,10 +158,10 @@ def _result(
     """The sums as an image, activated, and the residual added."""
     f, fold, lanes, pixels = plan.form, plan.fold, plan.lanes, plan.sums.pixels
 
-    def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr) -> PrimExpr:
         band, at = plan.sums.pixels.place(tir.floormod(y, f.rows), x)
 
-        def part(j: int) -> Expr:
+        def part(j: int) -> PrimExpr:
             v, lane = split_index(o * fold + j, lanes)
             where = (tir.floordiv(y, f.rows), band, v)
             if rows is not None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes, split_index
 from .layers import Layer, is_pointwise
 from .pack import read_vector
@@ -37,18 +37,34 @@ def framed(x: Tensor, expand: Layer | None, plan: SeparablePlan, name: str) -> F
         return Frame(te.compute(shape, _from_image(x, plan), name=f"{name}_framed"))
     sums, rows = _expanded(x, expand, plan, shape)
 
-    def element(n: Expr, chunk: Expr, v: Expr, band: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
+    def element(
+        n: PrimExpr,
+        chunk: PrimExpr,
+        v: PrimExpr,
+        band: PrimExpr,
+        t: PrimExpr,
+        i: PrimExpr,
+        lane: PrimExpr,
+    ) -> PrimExpr:
         value = expand.applied(sums(n, chunk, v, band, t, i, lane), v * plan.lanes + lane)
         return plan.form.or_padding(chunk, plan.frame.pixels.pixel(band, t, i)[0], value)
 
     return Frame(te.compute(shape, element, name=f"{name}_framed"), sums, rows)
 
 
-def _from_image(x: Tensor, plan: SeparablePlan) -> Callable[..., Expr]:
+def _from_image(x: Tensor, plan: SeparablePlan) -> Callable[..., PrimExpr]:
     """Read an image; channels after its last one repeat it, and are not read."""
     channels, pixels = int(x.shape[1]), plan.frame.pixels
 
-    def read(n: Expr, chunk: Expr, v: Expr, band: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
+    def read(
+        n: PrimExpr,
+        chunk: PrimExpr,
+        v: PrimExpr,
+        band: PrimExpr,
+        t: PrimExpr,
+        i: PrimExpr,
+        lane: PrimExpr,
+    ) -> PrimExpr:
         channel = v * plan.lanes + lane
         channel = channel if channels % plan.lanes == 0 else tir.Min(channel, channels - 1)
         q, column = pixels.pixel(band, t, i)
@@ -67,7 +83,15 @@ def _expanded(
     rows = None if is_pointwise(layer.conv) else _rows(x, layer, plan)
     read, axes = _pixels(x, plan) if rows is None else _windows(rows, layer, plan)
 
-    def element(n: Expr, chunk: Expr, v: Expr, band: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
+    def element(
+        n: PrimExpr,
+        chunk: PrimExpr,
+        v: PrimExpr,
+        band: PrimExpr,
+        t: PrimExpr,
+        i: PrimExpr,
+        lane: PrimExpr,
+    ) -> PrimExpr:
         q, column = plan.frame.pixels.pixel(band, t, i)
         rc, *window = axes
         weight = read_vector(layer.weight, plan.lanes, v, rc, window or (0, 0), lane)
@@ -76,11 +100,11 @@ def _expanded(
     return te.compute(shape, element, name=f"{layer.conv.name}_sums"), rows
 
 
-def _pixels(x: Tensor, plan: SeparablePlan) -> tuple[Callable[..., Expr], list[Expr]]:
+def _pixels(x: Tensor, plan: SeparablePlan) -> tuple[Callable[..., PrimExpr], list[PrimExpr]]:
     """What a product of a pixel reads at (n, chunk, frame's row, column), and its axis."""
     (rc,) = axes = reduce_axes(rc=int(x.shape[1]))
 
-    def read(n: Expr, chunk: Expr, q: Expr, column: Expr) -> Expr:
+    def read(n: PrimExpr, chunk: PrimExpr, q: PrimExpr, column: PrimExpr) -> PrimExpr:
         return x(n, rc, plan.form.inside(chunk, q), column)
 
     return read, axes
@@ -88,13 +112,13 @@ def _pixels(x: Tensor, plan: SeparablePlan) -> tuple[Callable[..., Expr], list[E
 
 def _windows(
     rows: Tensor, layer: Layer, plan: SeparablePlan
-) -> tuple[Callable[..., Expr], list[Expr]]:
+) -> tuple[Callable[..., PrimExpr], list[PrimExpr]]:
     """What a product of a window reads at (n, chunk, frame's row, column), and its axes."""
     attrs, window = layer.conv.attrs, layer.conv.inputs[1].shape[2:]
     (down, along), (dh, dw), left = attrs["strides"], attrs["dilation"], attrs["padding"][1]
     rc, ry, rx = axes = reduce_axes(rc=int(rows.shape[2]), ry=window[0], rx=window[1])
 
-    def read(n: Expr, chunk: Expr, q: Expr, column: Expr) -> Expr:
+    def read(n: PrimExpr, chunk: PrimExpr, q: PrimExpr, column: PrimExpr) -> PrimExpr:
         at = column * along + rx * dw - left + _before(left, plan)
         return rows(n, chunk, rc, q * down + ry * dh, *split_index(at, plan.lanes))
 
@@ -120,7 +144,9 @@ def _rows(x: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
         lanes,
     )
 
-    def element(n: Expr, chunk: Expr, c: Expr, r: Expr, v: Expr, lane: Expr) -> Expr:
+    def element(
+        n: PrimExpr, chunk: PrimExpr, c: PrimExpr, r: PrimExpr, v: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         row, vector = f.row_of(chunk, 0) * down + r - top, v - before // lanes
         column = vector * lanes + lane
         past = vector < wide // lanes if wide % lanes == 0 else column < wide

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....codegen.info.ops import OpView
-from ....language.types import Expr
 from ....tvm import tir
+from ....tvm.types import PrimExpr
 from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.tensors import split_index
 
@@ -59,18 +59,18 @@ class Form:
         """Rows that a chunk keeps."""
         return self.high if self.padded else self.image[0]
 
-    def row_of(self, chunk: Expr, q: Expr) -> Expr:
+    def row_of(self, chunk: PrimExpr, q: PrimExpr) -> PrimExpr:
         """The image's row that is row `q` of a chunk's frame, which may be outside."""
         if not self.padded:
             return q
         return chunk * (self.rows * self.strides[0]) + q - self.before[0]
 
-    def inside(self, chunk: Expr, q: Expr) -> Expr:
+    def inside(self, chunk: PrimExpr, q: PrimExpr) -> PrimExpr:
         """The same; rows outside repeat the image's border."""
         row = self.row_of(chunk, q)
         return tir.Max(tir.Min(row, self.image[0] - 1), 0) if self.padded else row
 
-    def or_padding(self, chunk: Expr, q: Expr, value: Expr) -> Expr:
+    def or_padding(self, chunk: PrimExpr, q: PrimExpr, value: PrimExpr) -> PrimExpr:
         """What row `q` of a chunk's frame holds: zeros where it is outside of the image."""
         last = (self.chunks * self.rows - 1) * self.strides[0] + self._reach(0)
         if not self.padded or (not self.before[0] and last < self.image[0]):
@@ -78,19 +78,19 @@ class Form:
         inside = tir.EQ(self.inside(chunk, q), self.row_of(chunk, q))
         return tir.Select(inside, value, tir.const(0, "float32"))
 
-    def under_row(self, y: Expr, ky: Expr) -> tuple[Expr, list[Expr]]:
+    def under_row(self, y: PrimExpr, ky: PrimExpr) -> tuple[PrimExpr, list[PrimExpr]]:
         """The frame's row under row `ky` of a window, and what tells that it is inside of it."""
         row = y * self.strides[0] + ky * self.dilation[0]
         if self.padded:
             return row, []
         return self._clamped(row - self.before[0], 0, self.rows)
 
-    def under_column(self, x: Expr, kx: Expr) -> tuple[Expr, list[Expr]]:
+    def under_column(self, x: PrimExpr, kx: PrimExpr) -> tuple[PrimExpr, list[PrimExpr]]:
         """The image's column under column `kx` of a window, and what tells that it is inside."""
         column = x * self.strides[1] + kx * self.dilation[1] - self.before[1]
         return self._clamped(column, 1, self.pitch)
 
-    def _clamped(self, place: Expr, dim: int, windows: int) -> tuple[Expr, list[Expr]]:
+    def _clamped(self, place: PrimExpr, dim: int, windows: int) -> tuple[PrimExpr, list[PrimExpr]]:
         """That is "clamped is the same", from which TVM does not conclude that it need not clamp: a
         read outside, though it is masked, is undefined where LLVM knows the buffer's size.
         """
@@ -137,7 +137,7 @@ class Pixels:
         """The share of the tiles' pixels that there are."""
         return self.band * self.width / (self.tiles * self.tile)
 
-    def place(self, row: Expr, column: Expr) -> tuple[Expr, Expr]:
+    def place(self, row: PrimExpr, column: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
         """A pixel's band, and which pixel of the band it is."""
         if self.band == 1:
             return row, column
@@ -146,12 +146,12 @@ class Pixels:
         at = tir.floormod(row, self.band) * self.width + column
         return tir.floordiv(row, self.band), at
 
-    def where(self, row: Expr, column: Expr) -> tuple[Expr, Expr, Expr]:
+    def where(self, row: PrimExpr, column: PrimExpr) -> tuple[PrimExpr, PrimExpr, PrimExpr]:
         """Band, tile and pixel of the tile that hold a pixel."""
         band, at = self.place(row, column)
         return band, *split_index(at, self.tile)
 
-    def pixel(self, band: Expr, tile: Expr, i: Expr) -> tuple[Expr, Expr]:
+    def pixel(self, band: PrimExpr, tile: PrimExpr, i: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
         """Row and column of a tile's pixel; those that hang over repeat the band's last one."""
         at = tile * self.tile + i
         if self.tiles * self.tile > self.band * self.width:

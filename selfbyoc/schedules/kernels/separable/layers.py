@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops, OpView
 from ....graph import OpCall
-from ....language.types import Expr, Tensor
 from ....ops import mathfn
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import or_zero
 
 MOST_COLOURS = 4  # channels of a picture, at most
@@ -43,7 +43,7 @@ class Layer:
         """Channels that each result is a sum over."""
         return int(self.conv.inputs[1].shape[1])
 
-    def applied(self, value: Expr, channel: Expr) -> Expr:
+    def applied(self, value: PrimExpr, channel: PrimExpr) -> PrimExpr:
         """The convolution's sum with all that follows."""
         value = value if self.scale is None else value * self.scale(channel)
         value = value if self.shift is None else value + self.shift(channel)
@@ -52,7 +52,7 @@ class Layer:
         return value
 
 
-def _activation(call: OpView, x: Expr) -> Expr:
+def _activation(call: OpView, x: PrimExpr) -> PrimExpr:
     if call.kind == "relu":
         return tir.Max(tir.const(0, "float32"), x)  # in this order a NaN stays one
     if call.kind == "clip":
@@ -102,7 +102,7 @@ def _norm(
         gamma.shape, lambda c: gamma(c) / te.sqrt(var(c) + epsilon), name=f"{norm.name}_scale"
     )
 
-    def shift(c: Expr) -> Expr:
+    def shift(c: PrimExpr) -> PrimExpr:
         centre = mean(c) if bias is None else mean(c) - bias(c)
         return beta(c) - centre * scale(c)
 

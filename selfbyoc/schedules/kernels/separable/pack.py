@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero, split_index
 from ...steps.tiles import BLOCK, blocks_of
 
@@ -16,7 +16,7 @@ def pack_blocks(weight: Tensor, plan: Any) -> Tensor:
     channels, *inner = extents(weight)
     blocks = blocks_of(channels)
 
-    def element(b: Expr, i: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+    def element(b: PrimExpr, i: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr) -> PrimExpr:
         at = b * BLOCK + lane
         return or_zero(at, channels, blocks * BLOCK, lambda c: weight(c, i, y, x))
 
@@ -33,7 +33,7 @@ def pack_projection(weight: Tensor, plan: Any) -> Tensor:
     fold = plan.fold
     blocks = blocks_of(out * fold)
 
-    def element(b: Expr, k: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+    def element(b: PrimExpr, k: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr) -> PrimExpr:
         at = b * BLOCK + lane
         step = k * fold + tir.floormod(at, fold)
         return or_zero(
@@ -49,8 +49,8 @@ def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
     fold = channels // int(weight.shape[1])
     blocks = blocks_of(out)
 
-    def element(b: Expr, i: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
-        def read(channel: Expr) -> Expr:
+    def element(b: PrimExpr, i: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr) -> PrimExpr:
+        def read(channel: PrimExpr) -> PrimExpr:
             step, of = split_index(i, fold)
             block, own = split_index(channel * fold + of, BLOCK)
             return weight(block, step, y, x, own)
@@ -62,8 +62,13 @@ def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
 
 
 def read_vector(
-    weight: Tensor, lanes: int, vector: Expr, step: Expr, tap: Sequence[Expr], lane: Expr
-) -> Expr:
+    weight: Tensor,
+    lanes: int,
+    vector: PrimExpr,
+    step: PrimExpr,
+    tap: Sequence[PrimExpr],
+    lane: PrimExpr,
+) -> PrimExpr:
     """A packed weight by vectors of so many lanes; `tap` is a pair."""
     if lanes == BLOCK:
         return weight(vector, step, *tap, lane)

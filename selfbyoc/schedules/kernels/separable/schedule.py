@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....language.types import Block, Loop, Schedule
+from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.elementwise import width_of
 from ...steps.loops import Finish, prefetch_image, prefetch_next, start_sums, transpose, vectorize

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....codegen.info.ops import Ops, OpView
-from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
 from ....tvm import te
+from ....tvm.types import PrimExpr, Schedule, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents
 from ...steps.tiles import BLOCK, blocks_of
@@ -89,7 +89,7 @@ def _of_groups(weight: Tensor) -> View:
 
 
 def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:
-    def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr) -> PrimExpr:
         value = layer.applied(sums(n, o, y, x), o)
         return value if residual is None else value + residual(n, o, y, x)
 

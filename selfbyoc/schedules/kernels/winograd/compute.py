@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes, split_index
 from ...steps.tiles import BLOCK, blocks_of
 from .matrices import matrices, times
@@ -61,7 +61,7 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
     t = plan.tiling
     tall = t.rows * t.m  # pixels of a block, in each of its images
 
-    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         if plan.apart > 1:
             n = (n * plan.apart + tir.floormod(y, plan.apart)) * plan.apart
             n += tir.floormod(z, plan.apart)
@@ -78,7 +78,7 @@ def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
     _, channels, height, width = extents(x)
     (top, left), t, step = plan.pads, plan.tiling, plan.apart
 
-    def padded(n: Expr, y: Expr, z: Expr, c: Expr) -> Expr:
+    def padded(n: PrimExpr, y: PrimExpr, z: PrimExpr, c: PrimExpr) -> PrimExpr:
         if step > 1:
             y = y * step + tir.floordiv(tir.floormod(n, step**2), step)
             n, z = tir.floordiv(n, step**2), z * step + tir.floormod(n, step)
@@ -97,7 +97,15 @@ def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     b, _, _ = matrices(t.m, t.window)
     size, lanes, tiles = t.size, int(image.shape[3]), plan.products.tiles
 
-    def column(i: Expr, j: Expr, step: Expr, tile: Expr, e: Expr, z: Expr, c: Expr) -> Expr:
+    def column(
+        i: PrimExpr,
+        j: PrimExpr,
+        step: PrimExpr,
+        tile: PrimExpr,
+        e: PrimExpr,
+        z: PrimExpr,
+        c: PrimExpr,
+    ) -> PrimExpr:
         n, y, x = t.place((i, j), step * tiles + tile)
         return times(b, e, lambda r: image(n, y * t.m + r, x * t.m + z, c))
 
@@ -130,14 +138,24 @@ def _outputs(sums: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     _, _, a = matrices(t.m, t.window)
     m = t.m
 
-    def row(i: Expr, j: Expr, o: Expr, tile: Expr, y: Expr, f: Expr, lane: Expr) -> Expr:
+    def row(
+        i: PrimExpr,
+        j: PrimExpr,
+        o: PrimExpr,
+        tile: PrimExpr,
+        y: PrimExpr,
+        f: PrimExpr,
+        lane: PrimExpr,
+    ) -> PrimExpr:
         at = split_index(tile, tiles)
         return times(a, y, lambda e: sums(i, j, o, e, f, *at, lane))
 
     shape = (*t.blocks, plan.out_blocks, t.block, m, t.size, BLOCK)
     rows = te.compute(shape, row, name=f"{name}_rows")
 
-    def pixel(i: Expr, j: Expr, o: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+    def pixel(
+        i: PrimExpr, j: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         tile = tir.floordiv(y, m) * t.along + tir.floordiv(x, m)
         inside = tir.floormod(y, m)
         return times(a, tir.floormod(x, m), lambda f: rows(i, j, o, tile, inside, f, lane))

@@ -10,8 +10,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....language.types import Attrs
 from ....machine import Machine
+from ....tvm.types import Attrs
 from ...steps.tiles import BLOCK
 from .matrices import FORMS
 from .tasks import usual_tiling, work

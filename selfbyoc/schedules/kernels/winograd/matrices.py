@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction as F
 
-from ....language.types import Expr
 from ....tvm import tir
+from ....tvm.types import PrimExpr
 
 Matrix = Sequence[Sequence[float]]
 
@@ -44,7 +44,7 @@ def _floats(matrix: Sequence[Sequence[F]]) -> Matrix:
     return tuple(tuple(float(v) for v in row) for row in matrix)
 
 
-def times(matrix: Matrix, index: Expr, value: Callable[[int], Expr]) -> Expr:
+def times(matrix: Matrix, index: PrimExpr, value: Callable[[int], PrimExpr]) -> PrimExpr:
     """Row `index` of matrix times vector; its loop is unrolled, and one of the sums stays."""
     sums = [_sum(row, value) for row in matrix]
     found = sums.pop()
@@ -53,7 +53,7 @@ def times(matrix: Matrix, index: Expr, value: Callable[[int], Expr]) -> Expr:
     return found
 
 
-def _sum(row: Sequence[float], value: Callable[[int], Expr]) -> Expr:
+def _sum(row: Sequence[float], value: Callable[[int], PrimExpr]) -> PrimExpr:
     """A row times a vector, such that what rows have in common is written alike, and computed once.
 
     Points come as p and -p. Of two columns all terms are equal but for their signs; of two rows,
@@ -75,6 +75,6 @@ def _sum(row: Sequence[float], value: Callable[[int], Expr]) -> Expr:
     return _linear(even) + _linear(odd)
 
 
-def _linear(terms: Sequence[tuple[float, Expr]]) -> Expr:
+def _linear(terms: Sequence[tuple[float, PrimExpr]]) -> PrimExpr:
     products = [t if f == 1 else t * tir.const(f, "float32") for f, t in terms]
     return functools.reduce(lambda a, b: a + b, products)

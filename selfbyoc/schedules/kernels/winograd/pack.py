@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....language.types import Expr, Tensor
 from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .matrices import matrices, times
@@ -16,13 +16,13 @@ def pack(weight: Tensor, plan: WinogradPlan) -> Tensor:
     _, g, _ = matrices(plan.m, window)
     size = plan.tiling.size
 
-    def half(e: Expr, o: Expr, i: Expr, x: Expr) -> Expr:
+    def half(e: PrimExpr, o: PrimExpr, i: PrimExpr, x: PrimExpr) -> PrimExpr:
         return times(g, e, lambda y: weight(o, i, y, x))
 
     columns = te.compute((size, out, inner, window), half, name=f"{weight.op.name}_columns")
 
-    def whole(e: Expr, f: Expr, b: Expr, i: Expr, lane: Expr) -> Expr:
-        def value(o: Expr) -> Expr:
+    def whole(e: PrimExpr, f: PrimExpr, b: PrimExpr, i: PrimExpr, lane: PrimExpr) -> PrimExpr:
+        def value(o: PrimExpr) -> PrimExpr:
             return times(g, f, lambda x: columns(e, tir.Min(o, out - 1), i, x))
 
         return or_zero(b * BLOCK + lane, out, plan.out_blocks * BLOCK, value)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....language.decisions import choose, is_symbolic
-from ....language.types import Attrs
 from ....machine import Machine
+from ....tvm.types import Attrs
 from ...steps.blocks import stored_at_once
 from ...steps.candidates import best, decided
 from ...steps.faults import Faults, outside, undivided, unlike

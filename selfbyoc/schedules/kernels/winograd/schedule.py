@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ....language.types import Block, Loop, Schedule
+from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.images import Work, image_of
 from ...steps.loops import prefetch_while_summing, start_sums, vectorize, vectorize_row

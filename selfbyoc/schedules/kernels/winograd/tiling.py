@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....language.types import Attrs, Expr
 from ....machine import Machine
 from ....tvm import tir
+from ....tvm.types import Attrs, PrimExpr
 from ...steps.blocks import divisor
 
 # Tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain.
@@ -72,7 +72,9 @@ class Tiling:
         """Blocks in all."""
         return math.prod(self.blocks)
 
-    def place(self, outer: Sequence[Expr], tile: Expr) -> tuple[Expr, Expr, Expr]:
+    def place(
+        self, outer: Sequence[PrimExpr], tile: PrimExpr
+    ) -> tuple[PrimExpr, PrimExpr, PrimExpr]:
         """Image, row and column of a tile of a block. A tile after the last one of the block
         repeats that, a row after the last one of the image repeats that.
         """

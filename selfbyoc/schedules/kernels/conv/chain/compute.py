@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .....codegen.info.ops import Ops, OpView
-from .....language.types import Expr, Tensor
 from .....tvm import te, tir
+from .....tvm.types import PrimExpr, Tensor
 from ....steps.tensors import extents, split_index
 from ..form import Conv2d
 from ..kernel import convolution
@@ -44,12 +44,14 @@ def compute(
     return _melted(x, (w1, w2), (b1, b2), ops, plan)
 
 
-def _relu(value: Expr, bias: Tensor | None, channel: Expr) -> Expr:
+def _relu(value: PrimExpr, bias: Tensor | None, channel: PrimExpr) -> PrimExpr:
     value = value if bias is None else value + bias(channel)
     return tir.Max(value, tir.const(0, "float32"))
 
 
-def _staged(x: Tensor, weights: Any, biases: Any, ops: Ops, plans: ConvPlans) -> StagedStages:
+def _staged(
+    x: Tensor, weights: tuple[Tensor, ...], biases: Any, ops: Ops, plans: ConvPlans
+) -> StagedStages:
     """One convolution after the other."""
     found = {}
     names = ("relu", "relu_1")
@@ -67,7 +69,9 @@ def _stage(y: Tensor, bias: Tensor | None, name: str) -> Tensor:
     return te.compute(y.shape, lambda n, c, h, w: _relu(y(n, c, h, w), bias, c), name=name)
 
 
-def _melted(x: Tensor, weights: Any, biases: Any, ops: Ops, m: Melted) -> MeltedStages:
+def _melted(
+    x: Tensor, weights: tuple[Tensor, ...], biases: Any, ops: Ops, m: Melted
+) -> MeltedStages:
     """Both convolutions by blocks of the second one's rows; the block's number is an axis."""
     zero, (w1, w2), p, first = tir.const(0, "float32"), weights, m.second.lanes, m.first.lanes
     blocks, *_, rows1 = extents(w1)
@@ -76,10 +80,18 @@ def _melted(x: Tensor, weights: Any, biases: Any, ops: Ops, m: Melted) -> Melted
     read, copy = reader(x, first, ops.conv2d.attrs, zero, "conv2d")
     term = product(read, w1, 1, hidden[1])
 
-    def row_of(chunk: Expr, q: Expr) -> Expr:
+    def row_of(chunk: PrimExpr, q: PrimExpr) -> PrimExpr:
         return chunk * p.rows + q - top
 
-    def tile(n: Expr, chunk: Expr, q: Expr, b: Expr, r: Expr, t: Expr, lane: Expr) -> Expr:
+    def tile(
+        n: PrimExpr,
+        chunk: PrimExpr,
+        q: PrimExpr,
+        b: PrimExpr,
+        r: PrimExpr,
+        t: PrimExpr,
+        lane: PrimExpr,
+    ) -> PrimExpr:
         # Rows outside of the intermediate repeat its border; what is computed there is not read.
         row = tir.Max(tir.Min(row_of(chunk, q), hidden[2] - 1), 0)
         return term(n, b, r, row * first.pitch + t * first.lanes + lane)
@@ -87,7 +99,7 @@ def _melted(x: Tensor, weights: Any, biases: Any, ops: Ops, m: Melted) -> Melted
     shape = (batch, p.chunks, m.rows, blocks, rows1, first.tiles, first.lanes)
     tiles = te.compute(shape, tile, name="conv2d_tiles")
 
-    def between(n: Expr, chunk: Expr, c: Expr, lane: Expr) -> Expr:
+    def between(n: PrimExpr, chunk: PrimExpr, c: PrimExpr, lane: PrimExpr) -> PrimExpr:
         q, column = split_index(lane, p.pitch)
         row, column = row_of(chunk, q), column - left
         inside = tir.all(row >= 0, row < hidden[2], column >= 0, column < hidden[3], q < m.rows)
@@ -107,7 +119,7 @@ def _second(
     blocks, *_, rows = extents(w2)
     dilation = conv.attrs["dilation"]
 
-    def read(n: Expr, c: Expr, at: Expr, y: Expr, z: Expr) -> Expr:
+    def read(n: PrimExpr, c: PrimExpr, at: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         chunk, lane = at
         return block(n, chunk, c, lane + y * (dilation[0] * p.pitch) + z * dilation[1])
 
@@ -118,7 +130,7 @@ def _second(
         name="conv2d_1_tiles",
     )
 
-    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         where = (tir.floordiv(y, p.rows), *split_index(o, rows))
         return _relu(tiles(n, *where, *lane_of(p, y, z)), bias, o)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .....graph import OpCall
 from .....language.kernel import Kernel
-from .....language.types import Schedule, Tensor
+from .....tvm.types import Schedule, Tensor
 from ....steps.blocks import Facts
 from ....steps.images import Work
 from .. import kernel, staged

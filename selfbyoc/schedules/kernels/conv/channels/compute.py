@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from .....language.types import Expr
 from .....tvm import te, tir
+from .....tvm.types import PrimExpr, Stage
 from ....steps.tensors import extents, reduce_axes, split_index
 from ..depth import in_parts
 from ..form import Conv2d
@@ -19,10 +18,10 @@ class ChannelStages:
     blocks.
     """
 
-    sums: Any
-    result: Any
-    copy: Any = None  # the padded rows, where the image does not lie so already
-    parts: Any = None  # the sums over some input channels, where `sums` adds several
+    sums: Stage
+    result: Stage
+    copy: Stage | None = None  # the padded rows, where the image does not lie so already
+    parts: Stage | None = None  # the sums over some input channels, where `sums` adds several
 
 
 def convolution(conv: Conv2d, plan: ChannelPlan) -> ChannelStages:
@@ -36,7 +35,9 @@ def convolution(conv: Conv2d, plan: ChannelPlan) -> ChannelStages:
     size = plan.group or blocks * lanes
     each = -(-size // lanes)
 
-    def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr, part: Any) -> Expr:
+    def element(
+        n: PrimExpr, b: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr, part: PrimExpr
+    ) -> PrimExpr:
         c = part * depth + rc
         of_group = tir.floordiv(b, each) * channels if plan.group else 0
         data = read(n, of_group + c, plan.lane(y, x), ry, rx)
@@ -45,7 +46,7 @@ def convolution(conv: Conv2d, plan: ChannelPlan) -> ChannelStages:
     shape = (conv.out[0], blocks, plan.rows, plan.width, lanes)
     parts, sums = in_parts(shape, channels // depth, element, f"{conv.name}_channels")
 
-    def pixel(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
+    def pixel(n: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr) -> PrimExpr:
         place = (0, y * p.width + x) if plan.is_flat else (y, x)
         if not plan.is_apart:
             block, lane = split_index(o, lanes)

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from .....language.decisions import choose, for_every_size
 from .....machine import LINE, Machine
 from .....tvm import tir
+from .....tvm.types import PrimExpr
 from ....steps.blocks import divisor
 from ....steps.candidates import decided
 from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
@@ -85,7 +85,7 @@ class ChannelPlan:
         joins = self.is_flat and self.lanes.pitch != self.lanes.width
         return not joins and self.width % self.pixels == 0
 
-    def lane(self, y: Any, x: Any) -> Any:
+    def lane(self, y: PrimExpr, x: PrimExpr) -> PrimExpr:
         """Where a pixel of a row lies in the image that is read."""
         if self.is_flat:
             y, x = tir.floordiv(x, self.lanes.width), tir.floormod(x, self.lanes.width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .....language.types import Loop, Schedule
+from .....tvm.types import Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
 from ....steps.loops import prefetch_next, prefetch_residual

@@ -7,10 +7,9 @@ x [N, C, H, W] -> turned [N, G/16, C/G, H*W, 16] -> framed, with padding -> sums
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from .....language.types import Expr, Tensor
 from .....tvm import te, tir
+from .....tvm.types import PrimExpr, Stage, Tensor
 from ....steps.tensors import extents, reduce_axes, split_index
 from ....steps.tiles import BLOCK
 from ..form import Conv2d
@@ -23,11 +22,11 @@ class GroupStages:
     blocks.
     """
 
-    copy: Any  # the image with groups last
-    frame: Any  # that with its padding; None where there is none
-    sums: Any
-    rows: Any  # the sums with pixels last
-    result: Any
+    copy: Stage  # the image with groups last
+    frame: Stage | None  # that with its padding; None where there is none
+    sums: Stage
+    rows: Stage  # the sums with pixels last
+    result: Stage
 
 
 def convolution(conv: Conv2d, plan: GroupPlan) -> GroupStages:
@@ -40,7 +39,9 @@ def convolution(conv: Conv2d, plan: GroupPlan) -> GroupStages:
     (sh, sw), (dh, dw), width = plan.strides, plan.dilation, plan.image[1]
     rc, ry, rx = reduce_axes(rc=inner, ry=high, rx=wide)
 
-    def product(n: Expr, b: Expr, o: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+    def product(
+        n: PrimExpr, b: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         row, column = y * sh + ry * dh, x * sw + rx * dw
         place = (row * width + column,) if frame is None else (row, column)
         data = (copy if frame is None else frame)(n, b, rc, *place, lane)
@@ -54,7 +55,7 @@ def convolution(conv: Conv2d, plan: GroupPlan) -> GroupStages:
         name=f"{name}_rows",
     )
 
-    def pixel(n: Expr, c: Expr, y: Expr, x: Expr) -> Expr:
+    def pixel(n: PrimExpr, c: PrimExpr, y: PrimExpr, x: PrimExpr) -> PrimExpr:
         group, own = split_index(c, each)
         block, lane = split_index(group, BLOCK)
         return rows(n, block, own, lane, y * out[3] + x)
@@ -66,7 +67,7 @@ def _turned(x: Tensor, blocks: int, inner: int, plan: GroupPlan, name: str) -> T
     """The image with groups last; groups after the last one repeat it, and nobody reads them."""
     batch, _, high, wide = extents(x)
 
-    def element(n: Expr, b: Expr, i: Expr, p: Expr, lane: Expr) -> Expr:
+    def element(n: PrimExpr, b: PrimExpr, i: PrimExpr, p: PrimExpr, lane: PrimExpr) -> PrimExpr:
         group = b * BLOCK + lane
         group = group if plan.groups % BLOCK == 0 else tir.Min(group, plan.groups - 1)
         return x(n, group * inner + i, *split_index(p, wide))
@@ -78,7 +79,9 @@ def _framed(image: Tensor, plan: GroupPlan, name: str) -> Tensor:
     """The rows and columns under the windows, zeros outside of the image."""
     (high, wide), (top, left) = plan.image, plan.before
 
-    def element(n: Expr, b: Expr, i: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+    def element(
+        n: PrimExpr, b: PrimExpr, i: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         row, column = y - top, x - left
         inside = tir.all(row >= 0, row < high, column >= 0, column < wide)
         value = image(n, b, i, row * wide + column, lane)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .....language.types import Expr, Tensor
 from .....tvm import te
+from .....tvm.types import PrimExpr, Tensor
 from ....steps.tensors import extents, or_zero
 from ....steps.tiles import BLOCK, blocks_of
 from .plan import GroupPlan
@@ -15,8 +15,10 @@ def pack(weight: Tensor, plan: GroupPlan) -> Tensor:
     each = channels // plan.groups
     blocks = blocks_of(plan.groups)
 
-    def element(b: Expr, o: Expr, i: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
-        def read(group: Expr) -> Expr:
+    def element(
+        b: PrimExpr, o: PrimExpr, i: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
+        def read(group: PrimExpr) -> PrimExpr:
             return weight(group * each + o, i, y, x)
 
         return or_zero(b * BLOCK + lane, plan.groups, blocks * BLOCK, read, weight.dtype)

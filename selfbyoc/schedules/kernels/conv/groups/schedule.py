@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .....language.types import Block, Loop, Schedule
+from .....tvm.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.elementwise import converts_bytes
 from ....steps.images import Work, image_of

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .....graph import OpCall
-from .....language.types import Expr, Tensor
 from .....tvm import te, tir
+from .....tvm.types import PrimExpr, Stage, Tensor
 from ....steps.tensors import extents, reduce_axes, split_index
 from ..depth import in_parts
 from ..form import Conv2d
@@ -21,10 +20,10 @@ from .plan import PixelPlan
 class PixelStages:
     """The stages of a window over padded rows: tensors, and while scheduling their blocks."""
 
-    tiles: Any
-    result: Any
-    copy: Any = None  # the padded rows, where the image does not lie so already
-    parts: Any = None  # the sums over some input channels, where the tiles add several
+    tiles: Stage
+    result: Stage
+    copy: Stage | None = None  # the padded rows, where the image does not lie so already
+    parts: Tensor | None = None  # the sums over some input channels, where the tiles add several
 
 
 def convolution(conv: Conv2d, plan: PixelPlan) -> PixelStages:
@@ -38,13 +37,21 @@ def convolution(conv: Conv2d, plan: PixelPlan) -> PixelStages:
     depth = plan.depth or per_group
     term = product(read, weight, groups, out[1], depth, conv.operands)
 
-    def tile(n: Expr, chunk: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
+    def tile(
+        n: PrimExpr,
+        chunk: PrimExpr,
+        b: PrimExpr,
+        r: PrimExpr,
+        t: PrimExpr,
+        lane: PrimExpr,
+        part: PrimExpr,
+    ) -> PrimExpr:
         return term(n, b, r, chunk * (p.rows * p.pitch) + t * p.lanes + lane, part * depth)
 
     shape = (out[0], p.chunks, blocks, rows, p.tiles, p.lanes)
     parts, tiles = in_parts(shape, per_group // depth, tile, f"{conv.name}_tiles")
 
-    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         return tiles(n, tir.floordiv(y, p.rows), *split_index(o, rows), *lane_of(p, y, z))
 
     return PixelStages(tiles, te.compute(out, element, name=conv.name), copy, parts)
@@ -55,7 +62,7 @@ def _depthwise(conv: Conv2d, plan: PixelPlan, read: Reader, copy: Tensor | None)
     _, _, *window, rows = extents(conv.weight)
     each = conv.out[1] // int(conv.x.shape[1])
 
-    def tap(n: Expr, o: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
+    def tap(n: PrimExpr, o: PrimExpr, lane: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         block, row = split_index(o, rows)
         factor = conv.weight(block, 0, y, z, row)
         return conv.operands.times(read(n, tir.floordiv(o, each), lane, y, z), factor)
@@ -70,13 +77,15 @@ def product(
     channels: int,
     depth: int = 0,
     operands: Operands = FLOATS,
-) -> Callable[..., Expr]:
+) -> Callable[..., PrimExpr]:
     """The sum at (n, block, row of the block, lane); of `depth` input channels from a `start`."""
     blocks, per_group, high, wide, rows = extents(weight)
     size, whole = channels // groups, blocks * rows == channels
     rc, ry, rx = reduce_axes(rc=depth or per_group, ry=high, rx=wide)
 
-    def term(n: Expr, b: Expr, r: Expr, lane: Expr, start: Any = 0) -> Expr:
+    def term(
+        n: PrimExpr, b: PrimExpr, r: PrimExpr, lane: PrimExpr, start: PrimExpr = 0
+    ) -> PrimExpr:
         # Rows after the last channel count as of the last group.
         first = b * rows if whole and size % rows == 0 else tir.Min(b * rows + r, channels - 1)
         own = start + rc
@@ -88,7 +97,12 @@ def product(
 
 
 def pooled(
-    x: Tensor, call: OpCall, plan: PixelPlan, combine: Callable[..., Expr], fill: Expr, name: str
+    x: Tensor,
+    call: OpCall,
+    plan: PixelPlan,
+    combine: Callable[..., PrimExpr],
+    fill: PrimExpr,
+    name: str,
 ) -> PixelStages:
     """`combine` of the elements under each window of a pool; `fill` is outside the image."""
     read, copy = reader(x, plan.lanes, call.attrs, fill, name)
@@ -98,7 +112,7 @@ def pooled(
 
 def by_channel(
     term: Reader,
-    combine: Callable[..., Expr],
+    combine: Callable[..., PrimExpr],
     plan: PixelPlan,
     outer: Sequence[int],
     window: Sequence[int],
@@ -109,7 +123,9 @@ def by_channel(
     p: Lanes = plan.lanes
     ry, rx = reduce_axes(ry=window[0], rx=window[1])
 
-    def element(n: Expr, o: Expr, chunk: Expr, tile: Expr, lane: Expr) -> Expr:
+    def element(
+        n: PrimExpr, o: PrimExpr, chunk: PrimExpr, tile: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         at = chunk * (p.rows * p.pitch) + tile * p.lanes + lane
         return combine(term(n, o, at, ry, rx), axis=[ry, rx])
 

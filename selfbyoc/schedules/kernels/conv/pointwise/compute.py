@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .....language.types import Expr, Shape, Tensor
 from .....tvm import te, tir
+from .....tvm.types import PrimExpr, Shape, Stage, Tensor
 from ....steps.tensors import extents, reduce_axes, split_index
 from ..depth import partial_sums
 from ..form import Conv2d
@@ -17,13 +17,15 @@ from .plan import IN_PLACE, PointwisePlan
 class PointwiseStages:
     """The stages of a 1x1 convolution: tensors, and while scheduling their blocks."""
 
-    sums: Any
-    result: Any
-    pixels: Any = None  # those that a stride leaves, together
-    copy: Any = None  # the padded rows, where a window does not read the image as it lies
-    panels: Any = None  # [n, tile, channel, y, x, lane]; y and x in the window
-    before: Any = None  # sums over the other input channels, where `sums` is over the last ones
-    parts: Any = None  # what `before` adds
+    sums: Stage
+    result: Stage
+    pixels: Stage | None = None  # those that a stride leaves, together
+    copy: Stage | None = None  # the padded rows, where a window does not read the image as it lies
+    panels: Stage | None = None  # [n, tile, channel, y, x, lane]; y and x in the window
+    before: Stage | None = (
+        None  # sums over the other input channels, where `sums` is over the last ones
+    )
+    parts: Stage | None = None  # what `before` adds
 
 
 def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
@@ -44,7 +46,9 @@ def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
     k, ry, rx = reduce_axes(k=depth, ry=high, rx=wide)
     read = pixel if panels is None else panels
 
-    def part_of(n: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
+    def part_of(
+        n: PrimExpr, b: PrimExpr, r: PrimExpr, t: PrimExpr, lane: PrimExpr, part: PrimExpr
+    ) -> PrimExpr:
         c = part * depth + k
         element, factor = read(n, t, c, ry, rx, lane), weight(b, c, ry, rx, r)
         return te.sum(times(element, factor), axis=[k, ry, rx])
@@ -57,7 +61,7 @@ def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
         shape, lambda n, b, r, t, lane: part_of(n, b, r, t, lane, last), name=f"{name}_product"
     )
 
-    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         index = (n, *split_index(o, rows), *split_index(y * width + z, lanes))
         return sums(*index) if before is None else before(*index) + sums(*index)
 
@@ -74,7 +78,9 @@ def _image(conv: Conv2d, plan: PointwisePlan) -> tuple[Any, Tensor | None, Tenso
         p = plan.padded
         read, copy = conv.reader(p)
 
-        def under(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
+        def under(
+            n: PrimExpr, t: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr, lane: PrimExpr
+        ) -> PrimExpr:
             at = t * lanes + lane
             row, column = split_index(at, width)
             return read(n, c, row * p.pitch + column, y, z)
@@ -83,7 +89,9 @@ def _image(conv: Conv2d, plan: PointwisePlan) -> tuple[Any, Tensor | None, Tenso
     pixels = _pixels(conv.x, conv.attrs["strides"], conv.out, conv.name)
     image = conv.x if pixels is None else pixels
 
-    def pixel(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
+    def pixel(
+        n: PrimExpr, t: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         return image(n, c, *split_index(t * lanes + lane, width))
 
     return pixel, pixels, None
@@ -101,7 +109,9 @@ def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
 def _panels(pixel: Any, read: Shape, dtype: str, plan: PointwisePlan, name: str) -> Tensor:
     """The pixels of each tile; those after the last are zero."""
 
-    def element(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
+    def element(
+        n: PrimExpr, t: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
         value = pixel(n, t, c, y, z, lane)
         if plan.pixels % plan.lanes == 0:
             return value

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .....graph import OpCall
-from .....language.types import Expr, Tensor
 from .....tvm import te, tir
+from .....tvm.types import PrimExpr, Stage, Tensor
 from ....steps.tensors import View, extents, split_index
 from ..form import Conv2d
 from ..kernel import convolution
@@ -21,14 +21,14 @@ class TransposedStages:
     """The stages of each convolution by its name, and the image of all their pixels."""
 
     convs: Mapping[str, Any]
-    result: Any
+    result: Stage
 
 
 def _section(weights: Tensor, part: Part) -> View:
     """A part's weights in the row of all, as the tensor that they are."""
 
-    def read(*index: Expr) -> Expr:
-        at: Expr = 0
+    def read(*index: PrimExpr) -> PrimExpr:
+        at: PrimExpr = 0
         for i, extent in zip(index, part.packed, strict=True):
             at = at * extent + i
         return weights(at + part.start)
@@ -45,7 +45,7 @@ def _image(rows: Tensor) -> View:
 def pack(weight: Tensor, plan: TransposedPlan, call: OpCall) -> Tensor:
     """[I, O, H, W] -> the weights of all parts in a row, each as a direct convolution wants it."""
 
-    def element(at: Expr) -> Expr:
+    def element(at: PrimExpr) -> PrimExpr:
         found = _packed(weight, plan, plan.parts[0], at)
         for part in plan.parts[1:]:
             found = tir.if_then_else(
@@ -56,7 +56,7 @@ def pack(weight: Tensor, plan: TransposedPlan, call: OpCall) -> Tensor:
     return te.compute((plan.weights,), element, name=f"{weight.op.name}_packed")
 
 
-def _packed(weight: Tensor, plan: TransposedPlan, part: Part, at: Expr) -> Expr:
+def _packed(weight: Tensor, plan: TransposedPlan, part: Part, at: PrimExpr) -> PrimExpr:
     """Element `at` of a part's weights. Its channels: phases of one output channel together."""
     u = plan.upsampling
     index = []
@@ -97,7 +97,7 @@ def _pixel(plan: TransposedPlan, convs: Mapping[str, Any]) -> Any:
     """A pixel of the result, out of the convolution of its phase."""
     u = plan.upsampling
 
-    def element(n: Expr, o: Expr, *i: Expr) -> Expr:
+    def element(n: PrimExpr, o: PrimExpr, *i: PrimExpr) -> PrimExpr:
         at = (0, *i) if u.is_rows else i
         sums = [at[axis] + u.before[axis] for axis in (0, 1)]
         phases = [tir.floormod(s, stride) for s, stride in zip(sums, u.strides, strict=True)]
@@ -122,7 +122,7 @@ def _phases(part: Part) -> int:
     return part.down.count * part.along.count
 
 
-def _within(side: Side, phase: Expr, stride: int) -> list[Expr]:
+def _within(side: Side, phase: PrimExpr, stride: int) -> list[PrimExpr]:
     """Whether a phase is of these; nothing where all are."""
     if side.count == stride:
         return []
@@ -130,8 +130,13 @@ def _within(side: Side, phase: Expr, stride: int) -> list[Expr]:
 
 
 def _phase(
-    result: Tensor, part: Part, n: Expr, o: Expr, phases: Sequence[Expr], where: Sequence[Expr]
-) -> Expr:
+    result: Tensor,
+    part: Part,
+    n: PrimExpr,
+    o: PrimExpr,
+    phases: Sequence[PrimExpr],
+    where: Sequence[PrimExpr],
+) -> PrimExpr:
     """A pixel of a part. Where the phase is another's it is read too, at a place that there is."""
     at = [
         tir.Max(tir.Min(phase - side.first, side.count - 1), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .....language.kernel import Kernel
-from .....language.types import Schedule
+from .....tvm.types import Schedule
 from ....steps.blocks import Facts, divisor, facts
 from ....steps.elementwise import parallel_outer
 from ....steps.images import Work
