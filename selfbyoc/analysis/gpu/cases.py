@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...tir.lowering import finished
-from ...tvm import GENERATION
 from ...tvm.types import Target
 from ..bounds.bounds import Plan, of_case
 from .lowered import Lowered, lowered
@@ -33,10 +32,3 @@ def made(composite: Composite, case: Case, target: Target) -> Iterator[Made]:
         _, scheduled = subject.kernel.schedule(target)
         func = finished(scheduled.mod["main"], target)
         yield Made(composite.name, case.name, scheduled.level.name, lowered(func, target))
-
-
-def all_made(composite: Composite, target: Target) -> Iterator[Made]:
-    """Of all cases that this generation has."""
-    for case in composite.cases:
-        if GENERATION in case.generations:
-            yield from made(composite, case, target)

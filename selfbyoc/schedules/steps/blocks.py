@@ -156,11 +156,6 @@ class Facts:
         found = [(region_buffer(r), self._dims(r, axis)) for r in self._operands()]
         return [str(buffer.name) for buffer, dims in found if len(buffer.shape) - 1 in dims]
 
-    def last_written(self) -> Axis:
-        """The axis along the last dimension of the result."""
-        last = list(self.stmt.writes[0].region)[-1].min
-        return next(axis for axis in self.spatial if last.same_as(axis.var))
-
     def reduces_rows(self) -> bool:
         """Whether what it reduces over is contiguous: the last dimensions of each read, whole but
         for the first.
