@@ -87,7 +87,7 @@ def python_functions(native: Executable) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"relax\.run\.\w+", native.stats()))))
 
 
-def session(native: Executable) -> Executable:
+def session(native: Executable) -> relax.VirtualMachine:
     """A virtual machine on the CPU; 0.27 compiles C sources when it makes one."""
     if _has_sources(getattr(native, "mod", native)):
         check_compiler("to call C sources")
@@ -117,7 +117,7 @@ def _has_sources(module: Module) -> bool:
 
 
 def calling(
-    machine: Executable, names: Sequence[str], tensors: Sequence[NDArray]
+    machine: relax.VirtualMachine, names: Sequence[str], tensors: Sequence[NDArray]
 ) -> tuple[Callable[[], object], Callable[[], list[np.ndarray]]]:
     """The machine's normal call on tensors that exist already, and what reads its last result."""
     main = machine["main"]

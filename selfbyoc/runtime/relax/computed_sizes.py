@@ -12,7 +12,7 @@ from tvm import relax
 
 from ...simplify.relax.exprs import leaves
 from ...tvm import tir, tvm, walk
-from ...tvm.types import Binding, Block, Expr, Function, TirNode, Type
+from ...tvm.types import Binding, Expr, Function, TirNode, Type
 
 
 @tvm.transform.module_pass(opt_level=0, name="ComputedSizesFirst")
@@ -106,7 +106,7 @@ def _needed(
 class _Shared(relax.PyExprMutator):
     """Variables that another block reads, as such: not those of a dataflow block."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[relax.BindingBlock]) -> None:
         super().__init__()
         home = {b.var: n for n, block in enumerate(blocks) for b in block.bindings}
         self.shared = {

@@ -11,7 +11,7 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_tensor, tvm
-from ...tvm.types import Expr, Function, TirNode
+from ...tvm.types import Expr, Function
 
 
 def without_empty_constants(mod: tvm.IRModule) -> tvm.IRModule:
@@ -26,7 +26,7 @@ def without_empty_constants(mod: tvm.IRModule) -> tvm.IRModule:
 def _has_some(func: Function) -> bool:
     found: list[Any] = []
 
-    def visit(node: TirNode) -> None:
+    def visit(node: Expr) -> None:
         if _is_empty(node):
             found.append(node)
 

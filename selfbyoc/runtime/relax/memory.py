@@ -7,7 +7,7 @@ from typing import Any
 from tvm import relax
 
 from ...tvm import tir, tvm
-from ...tvm.types import Function, PrimExpr, TirNode
+from ...tvm.types import Expr, Function, PrimExpr
 
 _ALLOCATES = "relax.memory.alloc_storage"
 
@@ -31,7 +31,7 @@ def _storages(func: Function) -> list[PrimExpr]:
     """The sizes of the storages that a function allocates."""
     found: list[Any] = []
 
-    def visit(node: TirNode) -> None:
+    def visit(node: Expr) -> None:
         if isinstance(node, relax.Call) and getattr(node.op, "name", "") == _ALLOCATES:
             found.extend(node.args[0].values)  # one: its bytes
 

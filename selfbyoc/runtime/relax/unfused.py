@@ -9,7 +9,7 @@ from tvm import relax
 
 from ...machine import machine_at_hand
 from ...tvm import structural_equal, tvm
-from ...tvm.types import Expr, TirNode
+from ...tvm.types import Expr
 
 OPAQUE = 8  # TOpPattern.kOpaque
 MANY_SLICES = 8  # of one value: steps of a recurrent network
@@ -26,7 +26,7 @@ def slices_apart(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     slices: dict[Any, list[Any]] = {}
     short: set[Any] = set()
 
-    def visit(node: TirNode) -> None:
+    def visit(node: Expr) -> None:
         name = getattr(node.op, "name", "") if isinstance(node, relax.Call) else ""
         if name != "relax.call_tir":
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from tvm import relay
@@ -28,6 +28,8 @@ from .vm import compile_for_machine, is_machine, machine
 
 if TYPE_CHECKING:
     import torch
+
+Session: TypeAlias = graph_executor.GraphModule | VirtualMachine
 
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
 
@@ -79,7 +81,7 @@ def python_functions(native: Executable) -> tuple[str, ...]:
     return ()
 
 
-def session(native: Executable) -> Executable:
+def session(native: Executable) -> Session:
     """A graph executor of the library on the CPU, or its virtual machine."""
     if is_machine(native):
         return machine(native)
@@ -87,7 +89,7 @@ def session(native: Executable) -> Executable:
 
 
 def calling(
-    module: Executable, names: Sequence[str], tensors: Sequence[NDArray]
+    module: Session, names: Sequence[str], tensors: Sequence[NDArray]
 ) -> tuple[Callable[[], object], Callable[[], list[np.ndarray]]]:
     """The executor's normal call on inputs that are set once, and what reads its last result."""
     if isinstance(module, VirtualMachine):
