@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     import torch
 
 
-def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor] = ()) -> IRModule:
+def from_torch(
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
+    inputs: Sequence[torch.Tensor] = (),
+) -> IRModule:
     """A PyTorch model as an IRModule of the installed TVM; weights are constants.
 
     module  a torch.nn.Module in eval mode; what torch.jit traced or scripted, whose branches are
@@ -33,7 +36,9 @@ def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor] = ()) -> 
     return with_names(imported(module, inputs), Names(weights=named_weights(_parameters(module))))
 
 
-def _parameters(module: torch.nn.Module) -> Iterator[tuple[str, np.ndarray]]:
+def _parameters(
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
+) -> Iterator[tuple[str, np.ndarray]]:
     """By name; what torch.jit makes of a function has none."""
     torch, state = extra("torch"), getattr(module, "state_dict", dict)
     for name, value in (state() if callable(state) else state).items():
@@ -42,7 +47,11 @@ def _parameters(module: torch.nn.Module) -> Iterator[tuple[str, np.ndarray]]:
             yield name, value.detach().cpu().numpy()
 
 
-def imported(module: torch.nn.Module, inputs: Sequence[torch.Tensor], **how: object) -> IRModule:
+def imported(
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
+    inputs: Sequence[torch.Tensor],
+    **how: object,
+) -> IRModule:
     """`from_torch`, with what the generation at hand may be told besides."""
     torch = extra("torch")
     kinds = (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)

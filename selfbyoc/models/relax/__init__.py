@@ -51,7 +51,7 @@ def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
 
 
 def from_torch(
-    module: torch.nn.Module,
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
     inputs: Sequence[torch.Tensor],
     bare: bool = False,
     dims: Sequence[dict[int, torch.export.Dim] | None] | None = None,

@@ -58,7 +58,9 @@ def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
     )
 
 
-def from_torch(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> IRModule:
+def from_torch(
+    module: torch.nn.Module | torch.jit.ScriptFunction, inputs: Sequence[torch.Tensor]
+) -> IRModule:
     """A module of PyTorch, traced with these inputs, its weights as constants."""
     import torch
 
