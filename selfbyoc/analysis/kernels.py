@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class Kernel:
         source = self.source.at(own)
         return replace(self, source=source, match=match_of(source), sizes=own)
 
-    def planning(self) -> AbstractContextManager[Any]:
+    def planning(self) -> AbstractContextManager[None]:
         """Decide as the hook does: where there are symbols, what fits every size."""
         return for_every_size_of((self.sizes or self.source.sizes).values())
 

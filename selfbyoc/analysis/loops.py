@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import InputError
 from ..language.raised import folded
 
 
-def show(what: Any) -> None:
+def show(what: object) -> None:
     """Print the loops of a schedule, a PrimFunc or an IRModule: TVMScript without the text of the
     op info, which `sch.show()` prints too. For use in the middle of a schedule.
     Raises InputError for anything else.

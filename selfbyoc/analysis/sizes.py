@@ -35,7 +35,7 @@ def sizes_for(
     return {**known, **checked}
 
 
-def at_sizes(func: PrimFunc, asked: Mapping[str, int] | None) -> tuple[Any, dict[str, int]]:
+def at_sizes(func: PrimFunc, asked: Mapping[str, int] | None) -> tuple[PrimFunc, dict[str, int]]:
     """A PrimFunc with numbers for its symbols, and these. Raises InputError where one has none."""
     variables = symbols(func)
     sizes = check_asked(asked, variables)
@@ -65,7 +65,7 @@ def _tensor_at(op: OpInfo, tensor: TensorInfo, sizes: Mapping[str, int]) -> Tens
     return replace(tensor, shape=shape)
 
 
-def check_asked(asked: Any, known: Mapping[str, PrimExpr]) -> dict[str, int]:
+def check_asked(asked: object, known: Mapping[str, PrimExpr]) -> dict[str, int]:
     """The sizes that were asked for, of the symbols that are known."""
     if asked is None:
         return {}

@@ -6,15 +6,16 @@ import argparse
 import importlib
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 from rich.console import Console
 
 Run = Callable[[argparse.Namespace, Console], int]
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 RIGHT, FOUND = 0, 1  # exit codes; argparse's for wrong arguments is 2
 
 
-def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.ArgumentParser:
+def add_command(commands: Commands, name: str, text: str, examples: str) -> argparse.ArgumentParser:
     """A command's parser. In an example `%` is the command, and two spaces begin a remark."""
     lines = [f"  %(prog)s{line.strip()[1:]}" for line in examples.strip().splitlines()]
     parser: argparse.ArgumentParser = commands.add_parser(

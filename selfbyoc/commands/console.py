@@ -18,7 +18,7 @@ from .progress import room
 class SafeConsole(Console):
     """Rich drops a few control characters of text; the escape character is none of them."""
 
-    def print(self, *objects: Any, **options: Any) -> None:
+    def print(self, *objects: object, **options: Any) -> None:
         """As rich does, above the line that says what takes a while."""
         with room():
             super().print(*objects, **options)

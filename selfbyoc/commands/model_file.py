@@ -27,7 +27,7 @@ LIBRARIES = (".so", ".dylib", ".dll")
 _LARGEST = 4 << 30  # bytes of a module in JSON: its weights are in it
 
 
-def add_model(parser: Any, **options: Any) -> None:
+def add_model(parser: argparse.ArgumentParser, **options: Any) -> None:
     """The arguments that say which model, of what size, and with which composites."""
     told = options.pop("help", "")
     text = f"{told}; {KINDS}" if told else KINDS
@@ -37,7 +37,7 @@ def add_model(parser: Any, **options: Any) -> None:
     add_composites(parser)
 
 
-def add_composites(parser: Any) -> None:
+def add_composites(parser: argparse.ArgumentParser) -> None:
     """The argument that brings a user's own composites."""
     parser.add_argument(
         "--composites",
@@ -49,7 +49,7 @@ def add_composites(parser: Any) -> None:
     )
 
 
-def add_shape(parser: Any) -> None:
+def add_shape(parser: argparse.ArgumentParser) -> None:
     """The argument that fixes dynamic sizes."""
     parser.add_argument(
         "--shape",
@@ -61,7 +61,7 @@ def add_shape(parser: Any) -> None:
     )
 
 
-def add_input(parser: Any) -> None:
+def add_input(parser: argparse.ArgumentParser) -> None:
     """The argument that makes an input of a constant."""
     parser.add_argument(
         "--input",
@@ -86,7 +86,7 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
     return text_of
 
 
-def add_size(parser: Any) -> None:
+def add_size(parser: argparse.ArgumentParser) -> None:
     """The argument that says at which sizes figures are."""
     parser.add_argument(
         "--size",
@@ -98,7 +98,7 @@ def add_size(parser: Any) -> None:
     )
 
 
-def add_range(parser: Any) -> None:
+def add_range(parser: argparse.ArgumentParser) -> None:
     """The argument that fixes an open size, or says between what it is."""
     parser.add_argument(
         "--size",
@@ -187,7 +187,7 @@ def _read_and_say(text: str) -> None:
         print(_READ)
 
 
-def _exported(path: Path) -> Any:
+def _exported(path: Path) -> IRModule:
     """What `torch.export.save` wrote."""
     from ..common.optional import extra
     from ..models.archive import check_archive

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 _FFI, _CALLBACK = "/tvm/_ffi/", ("/tvm/_ffi/_ctypes/packed_func.py", "cfun")
 _SOON = 0.01  # seconds
@@ -74,7 +73,7 @@ def stopped(err: BaseException | None) -> bool:
     return err is not None
 
 
-def _called_by_tvm(frame: Any) -> FrameType | None:
+def _called_by_tvm(frame: FrameType | None) -> FrameType | None:
     """The innermost function that 0.17 called from C++, TVM's own around it included."""
     inner = frame
     while frame is not None:

@@ -31,7 +31,7 @@ def read(kind: type[T], text: str) -> T:
     return checked(kind, loads(text), "")
 
 
-def checked(kind: Any, value: Any, where: str) -> Any:
+def checked(kind: Any, value: object, where: str) -> Any:
     """JSON's value as a type: dataclasses, tuples, dicts by text, numbers, texts; `None` is a NaN
     where a float is expected. Raises ValueError.
     """
@@ -49,7 +49,7 @@ def checked(kind: Any, value: Any, where: str) -> Any:
     return value if kind is Any else _SCALARS[kind](value, where)
 
 
-def _object(kind: Any, value: Any, where: str) -> Any:
+def _object(kind: Any, value: object, where: str) -> Any:
     found = _is(isinstance(value, dict), value, where, "an object")
     hints, fields = _hints(kind), {f.name: f for f in dataclasses.fields(kind) if f.init}
     for name in found:
@@ -68,7 +68,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+def _tuple(kinds: tuple[Any, ...], value: object, where: str) -> tuple[Any, ...]:
     found = _is(isinstance(value, list), value, where, "a list")
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         kinds = (kinds[0],) * len(found)
@@ -78,7 +78,7 @@ def _tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     return tuple(checked(kind, v, f"{where}[{n}]") for n, (kind, v) in enumerate(pairs))
 
 
-def _either(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+def _either(kinds: tuple[Any, ...], value: object, where: str) -> Any:
     if value is None and type(None) in kinds:
         return None
     problems = []
@@ -90,11 +90,11 @@ def _either(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
     raise ValueError(problems[0])
 
 
-def _text(value: Any, where: str) -> str:
+def _text(value: object, where: str) -> str:
     return _is(isinstance(value, str), value, where, "a text")
 
 
-def _truth(value: Any, where: str) -> bool:
+def _truth(value: object, where: str) -> bool:
     return _is(isinstance(value, bool), value, where, "true or false")
 
 
@@ -110,7 +110,7 @@ def _number(value: Any, where: str) -> float:
     return _is(is_number, value, where, "a number")
 
 
-def _nothing(value: Any, where: str) -> None:
+def _nothing(value: object, where: str) -> None:
     _is(value is None, value, where, "null")
 
 
@@ -119,7 +119,7 @@ _SCALARS: dict[Any, Callable[[Any, str], Any]] = {
 }  # fmt: skip
 
 
-def _is(right: bool, value: Any, where: str, wanted: str) -> Any:
+def _is(right: bool, value: object, where: str, wanted: str) -> Any:
     if right:
         return value
     large = type(value) is int and abs(value) >= _LARGEST  # Python refuses to spell the largest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
@@ -48,7 +48,9 @@ def _read(path: Path, names: Sequence[str]) -> Mapping[str, np.ndarray]:
         raise InputError(f"{path} cannot be read: {one_line(err)}") from err
 
 
-def _checked(found: Mapping[str, np.ndarray], inputs: Sequence[Any], path: Path) -> Batch:
+def _checked(
+    found: Mapping[str, np.ndarray], inputs: Sequence[onnx.ValueInfoProto], path: Path
+) -> Batch:
     names = [value.name for value in inputs]
     if missing := [name for name in names if name not in found]:
         listed = ", ".join(found) or "nothing"

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..tvm.types import PrimExpr
+
 if TYPE_CHECKING:
     import onnx
 
@@ -48,7 +50,7 @@ def name_open_sizes(model: onnx.ModelProto) -> None:
                 dim.Clear()
 
 
-def _is_nobodys(dim: Any) -> bool:
+def _is_nobodys(dim: onnx.TensorShapeProto.Dimension) -> bool:
     """Whether a size is open, and nothing says that it is that of another place."""
     if dim.HasField("dim_value"):
         return bool(dim.dim_value < 0)
@@ -103,14 +105,16 @@ def value_of(text: str, sizes: Mapping[str, int]) -> int | None:
     return None if tree is None or not _names(tree) <= sizes.keys() else int(_value(tree, sizes))
 
 
-def as_extents(model: onnx.ModelProto, symbol: Callable[[str], Any]) -> dict[str, list[Any]]:
+def as_extents(
+    model: onnx.ModelProto, symbol: Callable[[str], PrimExpr]
+) -> dict[str, list[PrimExpr]]:
     """The shapes of a model's inputs; `symbol` makes their open sizes, of identifiers."""
     taken: set[str] = set()
     names = names_of(model)
     found = {name: symbol(_free(as_identifier(name), taken)) for name in symbols_of(model)}
     found |= {name: _value(tree, found) for name, tree in names.items() if tree is not None}
 
-    def extent(dim: Any, name: str) -> Any:
+    def extent(dim: onnx.TensorShapeProto.Dimension, name: str) -> PrimExpr:
         if dim.HasField("dim_value"):
             return dim.dim_value
         return found[dim.dim_param] if dim.dim_param else symbol(_free(name, taken))

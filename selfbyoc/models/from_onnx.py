@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..common.optional import extra
 from ..errors import InputError, MissingExtra, ModelWarning, ToolError, one_line
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def from_onnx(
-    model: str | Path | Any,
+    model: str | Path | onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None = None,
     inputs: Collection[str] = (),
     sizes: Mapping[str, Asked] | None = None,
@@ -150,7 +150,7 @@ def _objection(model: onnx.ModelProto) -> str:
     return ""
 
 
-def _ready(proto: onnx.ModelProto, objection: str, name: str) -> tuple[Any, list[str]]:
+def _ready(proto: onnx.ModelProto, objection: str, name: str) -> tuple[onnx.ModelProto, list[str]]:
     """The model, folded, and what is to be said of it. Where ONNX Runtime does not open it: an
     error if onnx's checker objects too, else the model as it is, maybe with an op of one's own.
     """

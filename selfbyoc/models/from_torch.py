@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,14 @@ from ..partition.source_names import Names, named_weights, with_names
 from ..tvm.types import IRModule
 from .generation import tvm_road
 
+if TYPE_CHECKING:
+    import torch
 
-def from_torch(module: Any, inputs: Sequence[Any] = ()) -> IRModule:
+
+def from_torch(
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
+    inputs: Sequence[torch.Tensor] = (),
+) -> IRModule:
     """A PyTorch model as an IRModule of the installed TVM; weights are constants.
 
     module  a torch.nn.Module in eval mode; what torch.jit traced or scripted, whose branches are
@@ -30,7 +36,9 @@ def from_torch(module: Any, inputs: Sequence[Any] = ()) -> IRModule:
     return with_names(imported(module, inputs), Names(weights=named_weights(_parameters(module))))
 
 
-def _parameters(module: Any) -> Iterator[tuple[str, np.ndarray]]:
+def _parameters(
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
+) -> Iterator[tuple[str, np.ndarray]]:
     """By name; what torch.jit makes of a function has none."""
     torch, state = extra("torch"), getattr(module, "state_dict", dict)
     for name, value in (state() if callable(state) else state).items():
@@ -39,7 +47,11 @@ def _parameters(module: Any) -> Iterator[tuple[str, np.ndarray]]:
             yield name, value.detach().cpu().numpy()
 
 
-def imported(module: Any, inputs: Sequence[Any], **how: Any) -> IRModule:
+def imported(
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
+    inputs: Sequence[torch.Tensor],
+    **how: object,
+) -> IRModule:
     """`from_torch`, with what the generation at hand may be told besides."""
     torch = extra("torch")
     kinds = (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -155,7 +155,7 @@ def graph_of(mod: IRModule) -> OpGraph:
     return ir.read_at_sizes(partitioner.prepare(mod, None)["main"])
 
 
-def random_inputs(inputs: Any, seed: int = 1) -> dict[str, np.ndarray]:
+def random_inputs(inputs: Iterable[tuple[str, Any, str]], seed: int = 1) -> dict[str, np.ndarray]:
     """Seeded inputs for a model of these (name, shape, dtype)."""
     rng = np.random.default_rng(seed)
     return {name: rng.standard_normal(shape).astype(dtype) for name, shape, dtype in inputs}

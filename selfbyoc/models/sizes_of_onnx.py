@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .dim_names import as_identifier, symbols_of
 from .shapes import give_sizes
@@ -17,7 +17,7 @@ Ends = tuple[int | None, int | None]
 
 def with_known_sizes(
     model: onnx.ModelProto, sizes: Mapping[str, Asked], where: str
-) -> tuple[Any, dict[str, Ends]]:
+) -> tuple[onnx.ModelProto, dict[str, Ends]]:
     """The model with the sizes of which there is only one, and the ranges of the others, by the
     names that they have in a module: `batch-size` is `batch_size` there, and may be called so.
     """

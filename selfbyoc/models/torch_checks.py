@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..common.optional import extra
 from ..errors import InputError
@@ -44,7 +44,7 @@ def check_keeps_nothing(signature: PrimFunc) -> None:
 
 
 @contextmanager
-def nothing_kept(module: Any, inputs: Sequence[torch.Tensor]) -> Iterator[None]:
+def nothing_kept(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Iterator[None]:
     """The same of a trace, by PyTorch's own count of how often each tensor was written."""
     named = dict(getattr(module, "named_buffers", tuple)())
     kept = {f"buffer {name!r}": tensor for name, tensor in named.items()}
@@ -97,7 +97,7 @@ def draws(node: torch.fx.Node) -> str:
     return str(node.target) if _is_random(node.target, given) else ""
 
 
-def _reason(op: Op, given: Mapping[str, Any]) -> str:
+def _reason(op: Op, given: Mapping[str, object]) -> str:
     if _is_random(op, given):
         return "it draws random numbers, which TVM would draw once, or not at all"
     # `instance_norm` has another name for it, and is one by the statistics of its input.
@@ -106,7 +106,7 @@ def _reason(op: Op, given: Mapping[str, Any]) -> str:
     return ""
 
 
-def _is_random(op: Op, given: Mapping[str, Any]) -> bool:
+def _is_random(op: Op, given: Mapping[str, object]) -> bool:
     tag = extra("torch").Tag.nondeterministic_seeded
     if tag not in getattr(op, "tags", ()):
         return False
@@ -120,7 +120,7 @@ def _names(op: Op) -> list[str]:
     return [] if schema is None else [argument.name for argument in schema.arguments]
 
 
-def _inside(graph: torch.fx.Graph) -> Iterator[Any]:
+def _inside(graph: torch.fx.Graph) -> Iterator[torch.Node]:
     """The nodes of a trace, those of its branches too."""
     for node in graph.nodes():
         yield node
@@ -128,13 +128,13 @@ def _inside(graph: torch.fx.Graph) -> Iterator[Any]:
             yield from _inside(block)
 
 
-def _overload(node: torch.fx.Node) -> Any:
+def _overload(node: torch.fx.Node) -> torch._ops.OpOverload | None:
     """The op of a node of a trace; None for what is no op of ATen's, such as a list of numbers."""
     found = re.match(r"aten::(\w+)(?:\.(\w+))?\(", node.schema())
     overloads = getattr(extra("torch").ops.aten, found[1], None) if found else None
     return getattr(overloads, found[2] or "default", None) if found else None
 
 
-def _value(value: Any) -> Any:
+def _value(value: torch.Value) -> object:
     """A constant of a trace; None for what is none."""
     return value.toIValue() if value.node().kind() == "prim::Constant" else None

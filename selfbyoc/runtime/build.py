@@ -112,7 +112,7 @@ def _check_weights(weights: str) -> None:
 
 
 def _with_few_bits(
-    mod: IRModule, params: Mapping[str, Any] | None, bits: int, group: int
+    mod: IRModule, params: Mapping[str, NDArray] | None, bits: int, group: int
 ) -> IRModule:
     """The module, before it is partitioned, with weights of few bits."""
     if is_partitioned(mod):

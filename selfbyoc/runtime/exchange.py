@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, one_line
+from ..tvm.types import NDArray
 from .generation import runtime
 
 _CPU = 1  # DLPack's kDLCPU
@@ -53,7 +54,7 @@ def _check_device(value: Any, what: str) -> None:
         raise InputError(f"{what}: expected an array in the CPU's memory, found one on {where}")
 
 
-def road_to(results: Any, given: Any) -> Callable[[np.ndarray], Any] | None:
+def road_to(results: object, given: Any) -> Callable[[np.ndarray], object] | None:
     """What makes results of the kind asked for; None where that is NumPy's.
 
     results   "numpy", "same" (the kind of what was given), or a function of a DLPack object
@@ -73,7 +74,7 @@ def road_to(results: Any, given: Any) -> Callable[[np.ndarray], Any] | None:
     return lambda array: make(_exchanged(array))
 
 
-def _maker(given: Any) -> Callable[[Any], Any]:
+def _maker(given: Any) -> Callable[[NDArray], object]:
     """The `from_dlpack` of a value's library."""
     package = type(given).__module__.partition(".")[0]
     if package in ("tvm", "tvm_ffi"):

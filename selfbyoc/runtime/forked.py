@@ -11,7 +11,9 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class _Here(threading.local):
@@ -31,7 +33,7 @@ def _lost() -> None:
 os.register_at_fork(after_in_child=_lost)
 
 
-def run(call: Callable[..., Any], *arguments: Any) -> Any:
+def run(call: Callable[..., T], *arguments: object) -> T:
     """Call it here, or where there is a pool."""
     stand_in = _here.stand_in
     return call(*arguments) if stand_in is None else stand_in.submit(call, *arguments).result()

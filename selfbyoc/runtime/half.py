@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..errors import TargetError
 from ..tvm.export import pack_imports
+from ..tvm.types import Module
 
 # A tensor as TVM writes it, on both generations: a magic number, a reserved one, the device, the
 # number of axes, the dtype; then the extents, the number of bytes, and these.
@@ -87,7 +87,7 @@ class Piece:
     elements: int = 0
 
 
-def packed(module: Any, is_system_lib: bool, prefix: str, folder: str) -> str:
+def packed(module: Module, is_system_lib: bool, prefix: str, folder: str) -> str:
     """What `export_library` asks for as `fpack_imports`: a source with the module's data."""
     if not sys.platform.startswith("linux"):
         raise TargetError(f'weights="float16": expected Linux, found {sys.platform}')
@@ -104,7 +104,7 @@ def packed(module: Any, is_system_lib: bool, prefix: str, folder: str) -> str:
     return str(path)
 
 
-def _image(module: Any, prefix: str, folder: Path) -> tuple[str, bytes]:
+def _image(module: Module, prefix: str, folder: Path) -> tuple[str, bytes]:
     """The symbol under which TVM reads a module's data, and the data: a number of bytes, these."""
     symbol, path = pack_imports(module, prefix, folder)
     library = ctypes.CDLL(str(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ class Library:
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(
-        self, *arrays: Any, results: Any = "numpy", out: Any = None, **named: Any
+        self, *arrays: object, results: object = "numpy", out: object = None, **named: object
     ) -> list[Any]:
         """Run on arrays in the order of the inputs, by name, or in one dict by name; -> the
         outputs in order.
@@ -125,7 +125,7 @@ class Library:
         self._check_host()
         return Session(runtime.bound(self.native, self._names))
 
-    def prepared(self, *arrays: Any, **named: Any) -> Callable[[], object]:
+    def prepared(self, *arrays: object, **named: object) -> Callable[[], object]:
         """The call alone, for timing: the inputs are in TVM's memory, nothing is copied out."""
         self._check_host()
         tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
@@ -140,7 +140,7 @@ class Library:
     def _names(self) -> list[str]:
         return [name for name, _, _ in self.inputs]
 
-    def _ordered(self, arrays: Sequence[Any], named: dict[str, np.ndarray]) -> list[np.ndarray]:
+    def _ordered(self, arrays: Sequence[object], named: Mapping[str, object]) -> list[np.ndarray]:
         if not self.inputs and not self.outputs:
             raise InputError(
                 "the file does not say what its inputs are (another tool wrote it): "
@@ -187,10 +187,10 @@ class Session:
     call overwrites them.
     """
 
-    def __init__(self, call: Callable[[Sequence[Any]], list[Any]]) -> None:
+    def __init__(self, call: Callable[[Sequence[NDArray]], list[NDArray]]) -> None:
         self._call = call
 
-    def __call__(self, *tensors: Any) -> list[Any]:
+    def __call__(self, *tensors: NDArray) -> list[NDArray]:
         """Run the model."""
         return forked.run(self._call, tensors)
 
@@ -200,13 +200,13 @@ class Session:
         return runtime.to_tensor(np.asarray(array))
 
 
-def _first(arrays: Sequence[Any], named: dict[str, Any]) -> Any:
+def _first(arrays: Sequence[object], named: Mapping[str, object]) -> object:
     """One of the inputs, as it was given."""
     given = arrays[0] if arrays else named
     return next(iter(given.values()), None) if isinstance(given, dict) else given
 
 
-def _as_list(out: Any) -> Sequence[Any]:
+def _as_list(out: object) -> Sequence[object]:
     return out if isinstance(out, (list, tuple)) else [out]
 
 

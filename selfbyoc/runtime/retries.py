@@ -18,7 +18,7 @@ from .library import Library
 
 
 def without_what_is_not_read(
-    mod: IRModule, target: Target, compiled: Callable[[Any], Library]
+    mod: IRModule, target: Target, compiled: Callable[[IRModule], Library]
 ) -> Library:
     """Compile a module that was partitioned before, perhaps by an older version; a function that
     takes packed weights and cannot be read becomes ordinary ops again. It ends: each round leaves
@@ -38,7 +38,7 @@ def without_what_is_not_read(
 
 
 def without_what_raises(
-    partition: Callable[..., Any], target: Target, compiled: Callable[[Any], Library]
+    partition: Callable[..., Any], target: Target, compiled: Callable[[IRModule], Library]
 ) -> Library:
     """Partition and compile; again without a built-in composite where it raised and not even the
     default schedule could serve. It ends: each round refuses a composite at one more place.

@@ -47,7 +47,7 @@ def _numbered(count: int) -> list[str]:
 
 
 def ordered(
-    inputs: Sequence[Tensor], given: Sequence[Any], named: Mapping[str, Any]
+    inputs: Sequence[Tensor], given: Sequence[Any], named: Mapping[str, object]
 ) -> list[np.ndarray]:
     """What is given by position, by name or in one dict, as arrays in the order of the inputs."""
     if len(given) == 1 and isinstance(given[0], Mapping):
@@ -87,7 +87,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _check_names(
-    names: Sequence[str], named: Mapping[str, Any], placed: Sequence[str], kind: str = "input"
+    names: Sequence[str], named: Mapping[str, object], placed: Sequence[str], kind: str = "input"
 ) -> None:
     for name in named:
         if name not in names:
@@ -97,7 +97,7 @@ def _check_names(
             raise InputError(f"{kind} {name!r} is given twice: by position and by name")
 
 
-def checked(value: Any, wanted: Tensor, kind: str = "input") -> np.ndarray:
+def checked(value: object, wanted: Tensor, kind: str = "input") -> np.ndarray:
     """A value as an array of this type, or an InputError."""
     name, shape, dtype = wanted
     found = value if type(value) is np.ndarray else as_array(value, f"{kind} {name!r}")
@@ -112,7 +112,7 @@ def checked(value: Any, wanted: Tensor, kind: str = "input") -> np.ndarray:
     return found
 
 
-def places(outputs: Sequence[Tensor], out: Any) -> list[np.ndarray]:
+def places(outputs: Sequence[Tensor], out: object) -> list[np.ndarray]:
     """The memory of `out`, an array, a list of them or a dict by name, in the order of the outputs;
     each is of the type of its output and can be written.
     """

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..codegen.cache.assembly import llvm_ir, text_of
 from ..tir.lowering import finished, machine_code
 from ..tvm import make_target, module_source
-from ..tvm.types import PrimFunc
+from ..tvm.types import PrimFunc, Target
 from .process import Failed, Pool, Process
 
 SECONDS = 60.0  # to lower and compile one candidate
@@ -17,7 +16,7 @@ SECONDS = 60.0  # to lower and compile one candidate
 _USES = 64
 
 
-def compiled(func: PrimFunc, target: Any, path: Path) -> None:
+def compiled(func: PrimFunc, target: Target | str, path: Path) -> None:
     """Lower a scheduled function and write its LLVM IR; its symbol is the file's name."""
     target, symbol = make_target(target), path.stem
     ready = finished(func, target).with_attr("global_symbol", symbol)
@@ -40,13 +39,13 @@ class Builders:
         """Begin with loading TVM, in all of them."""
         self._pool.start(Process.start)
 
-    def __call__(self, jobs: Sequence[tuple[Any, Any, Path]]) -> list[str]:
+    def __call__(self, jobs: Sequence[tuple[PrimFunc, Target, Path]]) -> list[str]:
         """Compile functions, each for a target (as data) into a file; -> of each the error, or
         ''.
         """
         return self._pool.map(self._compiled, [(bare(func), *rest) for func, *rest in jobs])
 
-    def _compiled(self, process: Process, job: Sequence[Any]) -> str:
+    def _compiled(self, process: Process, job: tuple[PrimFunc, Target, Path]) -> str:
         try:
             process.call(compiled, *job, seconds=self.seconds)
         except Failed as err:
@@ -63,7 +62,7 @@ class Builders:
             process.end()
 
 
-def bare(func: PrimFunc) -> Any:
+def bare(func: PrimFunc) -> PrimFunc:
     """Without what we noted on the function: no code comes of it, and it takes time to send."""
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name.startswith("tefuse."):

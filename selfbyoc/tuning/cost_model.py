@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import ModuleType
 from typing import Any
 
 from ..common.optional import does_not_serve, is_installed
@@ -14,7 +15,7 @@ MODELS = ("auto", "xgb", "random", "none")
 _WARM_UP = 16  # candidates before the cost model is asked; XGBModel's default is 100
 
 
-def chosen_model(ms: Any, asked: Any, seed: int) -> Any:
+def chosen_model(ms: ModuleType, asked: Any, seed: int) -> Any:
     """One of MODELS, or a model of MetaSchedule's as it is; None for "none".
 
     Raises InputError for another name; where "xgb" is asked for, MissingExtra and ToolError. Where

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.records.record import FAILED, begin
@@ -18,7 +19,7 @@ from ..errors import InputError, TuningError
 from ..machine import host
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
 from ..tvm.tune import meta_schedule
-from ..tvm.types import IRModule
+from ..tvm.types import IRModule, NDArray
 from .build import Builders
 from .contest import finish
 from .cost_model import chosen_model
@@ -51,7 +52,7 @@ def tune(
     trials: int = 64,
     work_dir: str | Path = "records",
     *,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, NDArray] | None = None,
     composites: Iterable[Composite] | None = None,
     include_simple_tasks: bool = False,
     min_ops: int = 1,
@@ -97,7 +98,7 @@ def tune(
     return Tuning(tuple(map(_outcome, found)), time.monotonic() - begun)
 
 
-def _check(trials: Any, seconds: Any, space: Any, tracker: Any) -> None:
+def _check(trials: object, seconds: Any, space: object, tracker: object) -> None:
     if not isinstance(trials, int) or trials < 1:
         raise InputError(f"trials: expected a number from 1 on, found {trials!r}")
     if seconds is not None and not seconds > 0:
@@ -111,7 +112,7 @@ def _check(trials: Any, seconds: Any, space: Any, tracker: Any) -> None:
 def _tasks(
     mod: IRModule,
     target: str | None,
-    params: Mapping[str, Any] | None,
+    params: Mapping[str, NDArray] | None,
     composites: Iterable[Composite] | None,
     simple: bool,
     min_ops: int,
@@ -144,7 +145,7 @@ def _lanes(tasks: Sequence[Task], tracker: Tracker | None) -> Sequence[Lane]:
     return [DeviceLane(Local())]
 
 
-def _search(ms: Any, run: Run, model: onnx.ModelProto, seed: int) -> None:
+def _search(ms: ModuleType, run: Run, model: onnx.ModelProto, seed: int) -> None:
     from .meta import Builder, Runner, Strategy, context
     from .sources import CostModel, MetaSpace, OwnSpace
 
@@ -195,7 +196,7 @@ def _interruptible(run: Run) -> Iterator[None]:
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         run.stop = run.stop or KeyboardInterrupt()
         for lane in run.lanes.workers:
             lane.stop()

@@ -17,7 +17,7 @@ from ..tvm.tune import (
     tune_context,
     xgboost_model,
 )
-from ..tvm.types import Trace
+from ..tvm.types import ScheduleRule, Trace, TuneContext
 
 Traces = Sequence[tuple[Any, float]]  # with the seconds that each took
 
@@ -63,7 +63,7 @@ class _Evolution:
         self.context, spaces = self._spaces(start)
         self.context.pre_tuning(1 << 20, start.batch, spaces, self.database, model)
 
-    def _spaces(self, start: Start) -> tuple[Any, Any]:
+    def _spaces(self, start: Start) -> tuple[TuneContext, Sequence[Schedule]]:
         """What the rules make of the function, and the task that they belong to.
 
         The rule for tiles joins a sum with its one reader, even if that reads others too, as a
@@ -77,7 +77,7 @@ class _Evolution:
             found = self._task(start, self._rules_for_tiles_alone(), "llvm")
             return found, found.generate_design_space()
 
-    def _task(self, start: Start, rules: Any, kind: str) -> Any:
+    def _task(self, start: Start, rules: str | Sequence[ScheduleRule], kind: str) -> TuneContext:
         return tune_context(
             intrinsics=rules == "from-target",
             mod=self.mod,
@@ -92,7 +92,7 @@ class _Evolution:
             num_threads=start.cores,
         )
 
-    def _rules_for_tiles_alone(self) -> list[Any]:
+    def _rules_for_tiles_alone(self) -> list[ScheduleRule]:
         """MetaSchedule's for CPUs, tiles not joined with what reads them."""
         rules = self.ms.schedule_rule
         tiles = rules.MultiLevelTiling("SSRSRS", max_innermost_factor=64)

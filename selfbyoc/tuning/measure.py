@@ -19,6 +19,7 @@ import numpy as np
 from ..runtime.timing import Window, window
 from ..runtime.tolerance import bound_of, difference
 from ..tvm import get_func, tensor, tvm
+from ..tvm.types import NDArray
 from .pairs import ratio
 from .rounding import allowed
 
@@ -70,10 +71,10 @@ class Measured:
 class Opened(Protocol):
     """A kernel on a device."""
 
-    def run(self, tensors: Sequence[Any]) -> None:
+    def run(self, tensors: Sequence[NDArray]) -> None:
         """Call it once, and wait for it."""
 
-    def window(self, sets: Sequence[Sequence[Any]]) -> Window:
+    def window(self, sets: Sequence[Sequence[NDArray]]) -> Window:
         """Call it for some time, with one set of tensors after the other."""
 
 
@@ -83,7 +84,7 @@ class Device(Protocol):
     def open(self, artifact: Path) -> Opened:
         """The kernel in a file."""
 
-    def place(self, array: np.ndarray) -> Any:
+    def place(self, array: np.ndarray) -> NDArray:
         """An array as a tensor there; `.numpy()` brings it back."""
 
 
@@ -95,7 +96,7 @@ class Local:
         """The kernel in a file."""
         return _LocalKernel(get_func(tvm.runtime.load_module(str(artifact)), artifact.stem))
 
-    def place(self, array: np.ndarray) -> Any:
+    def place(self, array: np.ndarray) -> NDArray:
         """A copy, aligned as TVM wants it."""
         return tensor(np.asarray(array, order="C"))
 
@@ -104,10 +105,10 @@ class Local:
 class _LocalKernel:
     function: Any
 
-    def run(self, tensors: Sequence[Any]) -> None:
+    def run(self, tensors: Sequence[NDArray]) -> None:
         self.function(*tensors)
 
-    def window(self, sets: Sequence[Sequence[Any]]) -> Window:
+    def window(self, sets: Sequence[Sequence[NDArray]]) -> Window:
         function, turns = self.function, cycle(sets)
         return window(lambda: function(*next(turns)), WINDOW, WARM)
 
@@ -123,7 +124,7 @@ def measured(device: Device, job: Job) -> Measured:
     return Measured(seconds(turns), turns=turns)
 
 
-def _sets(device: Device, job: Job, given: Sequence[np.ndarray]) -> list[list[Any]]:
+def _sets(device: Device, job: Job, given: Sequence[np.ndarray]) -> list[list[NDArray]]:
     """The tensors of one call after the other, which differ in where the weights are."""
     first = [device.place(a) for a in [*given, *_poisoned(job)]]
     more = [{i: device.place(given[i]) for i in job.weights} for _ in range(job.copies - 1)]
@@ -193,7 +194,7 @@ def _off(found: np.ndarray, expected: np.ndarray, reduction: int, more: np.ndarr
 
 
 def _turns(
-    opened: Sequence[Opened], placed: Sequence[Sequence[Sequence[Any]]], budget: float
+    opened: Sequence[Opened], placed: Sequence[Sequence[Sequence[NDArray]]], budget: float
 ) -> tuple[tuple[float, ...], ...]:
     """Windows in turns, forth and back, so that what disturbs, disturbs all alike."""
     found: list[list[float]] = [[] for _ in opened]

@@ -9,25 +9,48 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from ..codegen.records.record import Record
 from ..tvm import Schedule, te, tvm
 from ..tvm.tune import derived, meta_schedule, tune_context
-from ..tvm.types import IRModule
+from ..tvm.types import IRModule, TuneContext
 from .run import Run
 from .search import Candidate, Search
+
+MeasureCandidate: TypeAlias = Any  # these are of MetaSchedule
+BuilderInput: TypeAlias = Any
+BuilderResult: TypeAlias = Any
+RunnerInput: TypeAlias = Any
+RunnerResult: TypeAlias = Any
+R = TypeVar("R")
+
+
+class Source(Protocol):
+    """Where a search's candidates come from."""
+
+    def begin(self, context: TuneContext) -> None: ...
+    def candidates(self, count: int) -> list[MeasureCandidate]: ...
+    def learn(
+        self,
+        made: Sequence[Candidate],
+        candidates: Sequence[MeasureCandidate],
+        results: Sequence[RunnerResult],
+    ) -> None: ...
+    def end(self) -> None: ...
+
 
 ms = meta_schedule()
 
 TRIAL = "tefuse.trial"  # attribute of a candidate's function: its name in this run
 
 
-def kept(otherwise: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def kept(otherwise: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Of a callback: keep what it raises, and return what `otherwise` makes of its arguments."""
 
-    def around(callback: Callable[..., Any]) -> Callable[..., Any]:
+    def around(callback: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(callback)
-        def call(self: Any, *args: Any) -> Any:
+        def call(self: Any, *args: object) -> R:
             try:
                 return callback(self, *args)
             except BaseException as err:  # TVM would drop it: the run raises it when it ends
@@ -39,7 +62,7 @@ def kept(otherwise: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callab
     return around
 
 
-def candidate_of(made: Candidate, run: Run) -> Any:
+def candidate_of(made: Candidate, run: Run) -> MeasureCandidate:
     """What MetaSchedule knows as a candidate: a schedule, here of the function as it is."""
     run.candidates[made.name] = made
     func = made.variant.func.with_attr(TRIAL, made.name)
@@ -51,7 +74,7 @@ def name_of(mod: IRModule) -> str:
     return str(mod["main"].attrs[TRIAL])
 
 
-def context(search: Search, strategy: Any, seed: int) -> Any:
+def context(search: Search, strategy: Strategy, seed: int) -> TuneContext:
     """A task of MetaSchedule. It sees no loops of ours but those of candidates: its function only
     names the task.
     """
@@ -75,15 +98,15 @@ def context(search: Search, strategy: Any, seed: int) -> Any:
 class Strategy(ms.search_strategy.PySearchStrategy):  # type: ignore[name-defined]
     """Proposes the candidates of one task: the default, then what `source` thinks of."""
 
-    def __init__(self, run: Run, search: Search, source: Any, batch: int) -> None:
+    def __init__(self, run: Run, search: Search, source: Source, batch: int) -> None:
         super().__init__()
         self.run_, self.search, self.source, self.batch = run, search, source, batch
 
-    def _initialize_with_tune_context(self, context: Any) -> None:
+    def _initialize_with_tune_context(self, context: TuneContext) -> None:
         self.context = context
 
     @kept(lambda *_: None)
-    def pre_tuning(self, *_: Any) -> None:
+    def pre_tuning(self, *_: object) -> None:
         self.source.begin(self.context)
 
     @kept(lambda *_: None)
@@ -91,7 +114,7 @@ class Strategy(ms.search_strategy.PySearchStrategy):  # type: ignore[name-define
         self.source.end()
 
     @kept(lambda *_: None)
-    def generate_measure_candidates(self) -> Any:
+    def generate_measure_candidates(self) -> list[MeasureCandidate] | None:
         search = self.search
         if self.run_.over or not search.left:
             return None
@@ -106,7 +129,9 @@ class Strategy(ms.search_strategy.PySearchStrategy):  # type: ignore[name-define
         return found or None
 
     @kept(lambda *_: None)
-    def notify_runner_results(self, candidates: Sequence[Any], results: Sequence[Any]) -> None:
+    def notify_runner_results(
+        self, candidates: Sequence[MeasureCandidate], results: Sequence[RunnerResult]
+    ) -> None:
         names = [name_of(c.sch.mod) for c in candidates]
         made = [self.run_.candidates.pop(name) for name in names]
         for candidate in made:  # the time was up before it was measured
@@ -114,7 +139,7 @@ class Strategy(ms.search_strategy.PySearchStrategy):  # type: ignore[name-define
                 del candidate.search.records[candidate.code]
         self.source.learn(made, candidates, results)
 
-    def clone(self) -> Any:
+    def clone(self) -> Strategy:
         return Strategy(self.run_, self.search, self.source, self.batch)
 
 
@@ -127,7 +152,7 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[name-defined]
         self.run_ = run
 
     @kept(lambda inputs: [_built(None, "stopped") for _ in inputs])
-    def build(self, inputs: Sequence[Any]) -> Any:
+    def build(self, inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
         run = self.run_
         made = [run.candidates[name_of(i.mod)] for i in inputs]
         errors = ["the time is up"] * len(made) if run.over else run.build(made)
@@ -141,7 +166,7 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[name-defined]
         ]
 
 
-def _built(path: str | None, error: str | None) -> Any:
+def _built(path: str | None, error: str | None) -> BuilderResult:
     return ms.builder.BuilderResult(path, error)
 
 
@@ -156,7 +181,7 @@ class Runner(ms.runner.PyRunner):  # type: ignore[name-defined]
         self.run_ = run
 
     @kept(lambda inputs: [Done(None, "stopped") for _ in inputs])
-    def run(self, inputs: Sequence[Any]) -> Any:
+    def run(self, inputs: Sequence[RunnerInput]) -> list[Done]:
         made = [self.run_.candidates[Path(str(i.artifact_path)).stem] for i in inputs]
         found = self.run_.measure(made)
         return [
@@ -165,7 +190,7 @@ class Runner(ms.runner.PyRunner):  # type: ignore[name-defined]
         ]
 
 
-def _seconds(candidate: Candidate, record: Any) -> list[float] | None:
+def _seconds(candidate: Candidate, record: Record | None) -> list[float] | None:
     default = candidate.search.records.get(candidate.search.default.code)
     if record is None or record.ratio == float("inf") or default is None:
         return None
@@ -183,5 +208,5 @@ class Done(ms.runner.PyRunnerFuture):  # type: ignore[name-defined]
     def done(self) -> bool:
         return True
 
-    def result(self) -> Any:
+    def result(self) -> RunnerResult:
         return self.found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from subprocess import DEVNULL
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..errors import one_line
 from ..tvm.tune import worker_process
@@ -41,7 +41,7 @@ class Process:
         self.call(_nothing, seconds=_LOAD)
         self.calls = 0
 
-    def call(self, function: Callable[..., Any], *args: Any, seconds: float) -> Any:
+    def call(self, function: Callable[..., R], *args: object, seconds: float) -> R:
         """What an importable function returns. Raises Failed with its error in one line, or with
         how its process ended: after `seconds` it is killed.
         """
@@ -81,7 +81,9 @@ def _nothing() -> None:
     pass
 
 
-def _called(function: Callable[..., Any], args: Sequence[Any], seconds: float) -> tuple[bool, Any]:
+def _called(
+    function: Callable[..., object], args: Sequence[object], seconds: float
+) -> tuple[bool, object]:
     """Call it in the process. The alarm ends a process that hangs in a kernel, where no Python
     runs, even if nobody waits for it any more.
     """
@@ -104,6 +106,7 @@ def _ending(status: int | None, seconds: float) -> str:
 
 T = TypeVar("T")
 R = TypeVar("R")
+U = TypeVar("U")
 
 
 class Pool(Generic[T]):
@@ -127,11 +130,11 @@ class Pool(Generic[T]):
         finally:
             self._idle.put(worker)
 
-    def map(self, function: Callable[[T, Any], R], items: Sequence[Any]) -> list[R]:
+    def map(self, function: Callable[[T, U], R], items: Sequence[U]) -> list[R]:
         """`function(worker, item)` for each item, with whichever worker is idle."""
         return list(self._threads.map(lambda item: self._one(function, item), items))
 
-    def _one(self, function: Callable[[T, Any], R], item: Any) -> R:
+    def _one(self, function: Callable[[T, U], R], item: U) -> R:
         worker = self._idle.get()
         try:
             return function(worker, item)

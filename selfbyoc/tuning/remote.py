@@ -15,6 +15,7 @@ from ..errors import one_line
 from ..runtime.timing import Window
 from ..tvm import get_func, tensor
 from ..tvm.rpc import RPCSessionTimeoutError, connect, is_alive, loads_ir, use_threads
+from ..tvm.types import Module, NDArray
 from .measure import WINDOW, Job, Measured, measured
 from .tracker import Server
 
@@ -69,11 +70,11 @@ class Remote:
         self._session.upload(str(artifact))
         return RemoteKernel(self, self._session.load_module(artifact.name), artifact.stem)
 
-    def place(self, array: np.ndarray) -> Any:
+    def place(self, array: np.ndarray) -> NDArray:
         """A copy on the server; `.numpy()` brings it back."""
         return tensor(np.asarray(array, order="C"), self._device)
 
-    def seconds(self, module: Any, symbol: str, tensors: Sequence[Any], calls: int) -> float:
+    def seconds(self, module: Module, symbol: str, tensors: Sequence[NDArray], calls: int) -> float:
         """Seconds a call by the server's clock, after one that does not count."""
         self.is_running = True
         options: dict[str, Any] = {"number": calls, "repeat": 1}
@@ -92,12 +93,12 @@ class RemoteKernel:
     symbol: str
     calls: int = 0  # in a window, once it is known
 
-    def run(self, tensors: Sequence[Any]) -> None:
+    def run(self, tensors: Sequence[NDArray]) -> None:
         """Call it once, and wait for it."""
         self.remote.is_running = True
         get_func(self.module, self.symbol)(*tensors)
 
-    def window(self, sets: Sequence[Sequence[Any]]) -> Window:
+    def window(self, sets: Sequence[Sequence[NDArray]]) -> Window:
         """Call it for some time; one message, as it would take longer than most kernels."""
         tensors = sets[0]
         if not self.calls:
@@ -106,7 +107,7 @@ class RemoteKernel:
         self.calls = _fitting(a_call)
         return Window(a_call * calls, calls, 0)
 
-    def _seconds(self, tensors: Sequence[Any], calls: int) -> float:
+    def _seconds(self, tensors: Sequence[NDArray], calls: int) -> float:
         return self.remote.seconds(self.module, self.symbol, tensors, calls)
 
 

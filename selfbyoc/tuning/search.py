@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -16,7 +16,7 @@ from ..errors import SelfbyocError, TuningError, one_line
 from ..language.decisions import deciding
 from ..machine import host
 from ..tvm import GENERATION, tvm
-from .space import Space
+from .space import Space, Taken
 from .tasks import Task
 
 DEFAULT, OWN, METASCHEDULE = "default alone", "own schedule", "metaschedule"
@@ -118,7 +118,7 @@ class Search:
         return sorted(found, key=lambda r: r.ratio)
 
     @property
-    def parents(self) -> Sequence[Mapping[str, Any]]:
+    def parents(self) -> Sequence[Taken]:
         """The decisions of the best candidates, for the space to change."""
         default = {name: choice.taken for name, choice in self.default.choices.items()}
         best = [{**default, **Tuned(r.decisions).decisions} for r in self.measured[:6]]

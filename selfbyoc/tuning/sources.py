@@ -13,9 +13,10 @@ from ..codegen.tuning_record import Tuned
 from ..errors import one_line
 from ..tvm import target_dict
 from ..tvm.tune import meta_schedule
+from ..tvm.types import TuneContext
 from .build import bare
 from .evolution import Start, begin, proposals
-from .meta import candidate_of
+from .meta import MeasureCandidate, RunnerResult, candidate_of
 from .process import Failed, Process
 from .run import Run
 from .search import Candidate, Search
@@ -42,17 +43,22 @@ class CostModel:
     def __init__(self, model: onnx.ModelProto) -> None:
         self.model = model
 
-    def ranked(self, context: Any, candidates: Sequence[int]) -> list[int]:
+    def ranked(self, context: TuneContext, candidates: Sequence[int]) -> list[int]:
         """Positions, the most promising first."""
         scores = self._asked("predict", context, candidates) if candidates else None
         places = range(len(candidates))
         return list(places) if scores is None else sorted(places, key=lambda i: -scores[i])
 
-    def learn(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
+    def learn(
+        self,
+        context: TuneContext,
+        candidates: Sequence[MeasureCandidate],
+        results: Sequence[RunnerResult],
+    ) -> None:
         """Train the model with what was measured."""
         self._asked("update", context, candidates, results)
 
-    def _asked(self, method: str, *args: Any) -> Any:
+    def _asked(self, method: str, *args: object) -> Any:
         if self.model is None:
             return None
         try:
@@ -72,11 +78,11 @@ class OwnSpace:
         self._pool: list[tuple[Candidate, Any]] = []
         self._random = random.Random(seed)
 
-    def begin(self, context: Any) -> None:
+    def begin(self, context: TuneContext) -> None:
         """Keep MetaSchedule's context, which its cost model knows a task by."""
         self.context = context
 
-    def candidates(self, count: int) -> list[Any]:
+    def candidates(self, count: int) -> list[MeasureCandidate]:
         """At most so many; none where the space is exhausted."""
         wanted = count if self.costs.model is None else _POOL * count
         for _ in range(_ATTEMPTS * wanted):
@@ -90,7 +96,7 @@ class OwnSpace:
                 self._pool.append((made, candidate_of(made, self.run)))
         return self._taken(count)
 
-    def _taken(self, count: int) -> list[Any]:
+    def _taken(self, count: int) -> list[MeasureCandidate]:
         """Out of the pool; what stays there is ranked again with the next batch."""
         order = self.costs.ranked(self.context, [c for _, c in self._pool])
         sure = max(1, round(count * (1 - _UNJUDGED))) if self.costs.model else count
@@ -100,7 +106,12 @@ class OwnSpace:
         self._pool = [pair for i, pair in enumerate(self._pool) if i not in chosen]
         return found
 
-    def learn(self, made: Sequence[Candidate], candidates: Any, results: Any) -> None:
+    def learn(
+        self,
+        made: Sequence[Candidate],
+        candidates: Sequence[MeasureCandidate],
+        results: Sequence[RunnerResult],
+    ) -> None:
         """Tell the cost model."""
         self.costs.learn(self.context, candidates, results)
 
@@ -133,10 +144,10 @@ class MetaSpace:
         self._positions: dict[str, int] = {}  # of the last proposals, by name
         self._found: dict[int, float] = {}
 
-    def begin(self, _: Any) -> None:
+    def begin(self, _: object) -> None:
         """Nothing yet: the default is measured first."""
 
-    def candidates(self, count: int) -> list[Any]:
+    def candidates(self, count: int) -> list[MeasureCandidate]:
         """At most so many; none where evolution finds no others, or takes too long."""
         for _ in range(_EMPTY):
             try:
@@ -166,12 +177,17 @@ class MetaSpace:
         left = self.run.left
         return SECONDS if left is None else max(1.0, min(SECONDS, left))
 
-    def _made(self, traces: Sequence[Any]) -> list[Any]:
+    def _made(self, traces: Sequence[Any]) -> list[MeasureCandidate]:
         made = [self.run.propose(self.search, Tuned(trace=trace)) for trace in traces]
         self._positions = {m.name: i for i, m in enumerate(made) if m is not None}
         return [candidate_of(m, self.run) for m in made if m is not None]
 
-    def learn(self, made: Sequence[Candidate], candidates: Any, results: Any) -> None:
+    def learn(
+        self,
+        made: Sequence[Candidate],
+        candidates: Sequence[MeasureCandidate],
+        results: Sequence[RunnerResult],
+    ) -> None:
         """Keep for evolution what it is told with the next question."""
         for candidate, result in zip(made, results, strict=True):
             if candidate.name in self._positions and result.run_secs is not None:

@@ -44,7 +44,7 @@ class Space:
         """Note decisions of an earlier run."""
         self._is_new(taken)
 
-    def proposal(self, parents: Sequence[Taken]) -> dict[str, Any] | None:
+    def proposal(self, parents: Sequence[Taken]) -> Taken | None:
         """Decisions that were not proposed before, `parents` being the best known, best first.
 
         None: there are no others.
@@ -57,7 +57,7 @@ class Space:
                 return found
         return self._left()
 
-    def _guess(self, parents: Sequence[Taken]) -> dict[str, Any]:
+    def _guess(self, parents: Sequence[Taken]) -> Taken:
         """A fifth is random, so that no good corner is missed; the rest changes few decisions."""
         if not parents or self._random.random() < 0.2:
             return {n: self._random.choice(offered) for n, offered in self.offered.items()}
@@ -68,14 +68,14 @@ class Space:
             found[name] = self._changed(self.offered[name], found.get(name))
         return found
 
-    def _changed(self, offered: Sequence[Any], now: Any) -> Any:
+    def _changed(self, offered: Sequence[object], now: object) -> object:
         """Half of the changes go one step up or down: candidates mostly are in an order."""
         if now in offered and self._random.random() < 0.5:
             at = offered.index(now) + self._random.choice((-1, 1))
             return offered[max(0, min(at, len(offered) - 1))]
         return self._random.choice(offered)
 
-    def _left(self) -> dict[str, Any] | None:
+    def _left(self) -> Taken | None:
         """Any one that was not proposed yet."""
         if self.size > _WHOLE:
             return None

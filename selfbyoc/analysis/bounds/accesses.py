@@ -64,7 +64,7 @@ class Place:
     loops: tuple[Loop, ...] = ()
     guards: tuple[PrimExpr, ...] = ()
 
-    def under(self, *guards: Any) -> Place:
+    def under(self, *guards: PrimExpr) -> Place:
         """The same, where these hold too."""
         return Place(self.loops, (*self.guards, *guards))
 
@@ -208,7 +208,7 @@ class Walk:
             self._expression(arg, place)
 
     def _access(
-        self, buffer: Buffer, indices: Sequence[Any], place: Place, value: PrimExpr | None
+        self, buffer: Buffer, indices: Sequence[PrimExpr], place: Place, value: PrimExpr | None
     ) -> None:
         for index in indices:
             self._expression(index, place)

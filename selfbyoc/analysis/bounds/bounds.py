@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -136,7 +136,9 @@ def _one_fork(subject: Subject, plan: Plan, todo: Sequence[str]) -> Iterator[Run
         worker.end()
 
 
-def _work(subject: Subject, plan: Plan, todo: Sequence[str], send: Callable[[Any], None]) -> None:
+def _work(
+    subject: Subject, plan: Plan, todo: Sequence[str], send: Callable[[object], None]
+) -> None:
     """In the fork: the name of each step, and what came of it."""
     outputs, stage = len(subject.graph.outputs), BUILD
     try:

@@ -30,7 +30,7 @@ class Turns:
     variables: Mapping[PrimExpr, np.ndarray]  # [iteration]
 
 
-def variables(*exprs: Any) -> list[PrimExpr]:
+def variables(*exprs: PrimExpr) -> list[PrimExpr]:
     """The variables of expressions."""
     found: dict[Any, None] = {}
     for expr in exprs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ _PARTS = {
 }  # fmt: skip
 
 
-def parts(expr: PrimExpr, kind: str) -> Iterator[Any]:
+def parts(expr: PrimExpr, kind: str) -> Iterator[PrimExpr]:
     """What an expression is made of, by the name of its node."""
     if kind == "Shuffle":
         yield from expr.vectors
@@ -44,7 +43,7 @@ def is_zero(offset: PrimExpr) -> bool:
     return number is None or int(number) == 0
 
 
-def bytes_of(extents: Sequence[Any], dtype: Any) -> int:
+def bytes_of(extents: Sequence[PrimExpr], dtype: object) -> int:
     """The size of so many elements."""
     scalar, _, lanes = str(dtype).partition("x")
     bits = 8 if scalar == "bool" else np.dtype(scalar).itemsize * 8

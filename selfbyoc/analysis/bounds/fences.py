@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...tvm import GENERATION, tvm
+from ...tvm.types import NDArray
 
 PAGE, NOTHING = mmap.PAGESIZE, 0
 
 
 @cache
-def _libc() -> Any:
+def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
@@ -42,7 +43,7 @@ def fenced(shape: tuple[int, ...], dtype: str, at_end: bool) -> np.ndarray:
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
-def as_tensor(array: np.ndarray) -> Any:
+def as_tensor(array: np.ndarray) -> NDArray:
     """A TVM tensor in the array's own memory."""
     if GENERATION == "relax":
         return array  # 0.27 takes it as it lies; its from_dlpack asks for 64 bytes

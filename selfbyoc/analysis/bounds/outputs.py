@@ -11,6 +11,7 @@ import numpy as np
 from ...tir.lanes import found_in, lanes_of
 from ...tvm import dtype_of, region_buffer, structural_equal, tir, tvm
 from ...tvm.bounds import contiguous
+from ...tvm.types import TirNode
 from ...tvm.values import Unknown
 from .accesses import Access, Loop, Root
 from .enumerate import Turns, extents, is_plain, turns, used_by
@@ -44,7 +45,7 @@ def output(root: Root, found: Sequence[Access]) -> OutputProof:
 def _is_update(store: Access) -> bool:
     """Whether a store adds to what is there."""
 
-    def is_same(node: Any) -> bool:
+    def is_same(node: TirNode) -> bool:
         return type(node).__name__ in LOADS and any(
             structural_equal(index, store.raw) for index in node.indices
         )

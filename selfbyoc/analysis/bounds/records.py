@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 ANALYZER, ENUMERATION, OPEN, WRONG = "analyzer", "enumeration", "open", "wrong"
 # How an output is written.
@@ -99,6 +98,6 @@ class KernelBounds:
         """What is not proved."""
         return self.proof.listed if self.proof is not None else []
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As data."""
         return {**asdict(self), "ok": self.ok}

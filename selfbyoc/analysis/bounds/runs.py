@@ -14,7 +14,7 @@ from ...tvm import get_func, make_target, param_buffers, target_dict
 from ...tvm.bounds import checker_config, memory_of, with_bound_checks, with_poison
 from ...tvm.config import kernel_config
 from ...tvm.rewrite import is_conditional
-from ...tvm.types import PrimFunc, Target
+from ...tvm.types import Buffer, Module, PrimFunc, Target
 from .accesses import Access, accesses
 from .fences import as_tensor, fenced
 from .records import FAILED, LEFT_OUT, PASSED, Run
@@ -50,7 +50,7 @@ class Kernel:
         return arrays[-self.outputs :]
 
 
-def compiled(func: PrimFunc, target: Target) -> tuple[Any, Any, Any]:
+def compiled(func: PrimFunc, target: Target) -> tuple[PrimFunc, PrimFunc, Module]:
     """A finished function by the name that it is called by, lowered, and its machine code."""
     func = func.with_attr("global_symbol", SYMBOL)
     lowered: list[Any] = []
@@ -145,7 +145,7 @@ def _is_unchecked(store: Access) -> bool:
     return bool(found_in(store.value, is_conditional)) or lanes_of(store.index) > 1
 
 
-def _buffers(found: Sequence[Access]) -> list[tuple[Any, int]]:
+def _buffers(found: Sequence[Access]) -> list[tuple[Buffer, int]]:
     """The buffers that are accessed by elements alone, with their numbers of elements. Memory that
     holds bytes where floats were is left out: 0.17 counts it in elements of the first type.
     """

@@ -20,7 +20,7 @@ from ...partition.generation import ir
 from ...partition.layouts.record import told_layouts
 from ...partition.report import MATCHED, Record, Report, report
 from ...tvm import tvm
-from ...tvm.types import Target
+from ...tvm.types import NDArray, Target
 from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
 from .level import Leveler, levels_of_kernels, levels_of_matches
@@ -95,7 +95,7 @@ class Explanation:
 
 def explain(
     mod: tvm.IRModule,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, NDArray] | None = None,
     target: Target | None = None,
     composites: Iterable[Composite] | None = None,
 ) -> Explanation:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+Made: TypeAlias = Any  # an op, a list of what a tuple is of, None of no op
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Fused:
         self.kernels += 1
         return self.kernels - 1
 
-    def call(self, name: str, kind: str, kernel: int, args: Any) -> FusedOp:
+    def call(self, name: str, kind: str, kernel: int, args: Made) -> FusedOp:
         """An op that reads `args`: ops, None for what no op computes, lists of both."""
         made = FusedOp(name, kind, kernel)
         self.ops.append(made)
@@ -44,12 +46,12 @@ class Fused:
         return [op for op in self.ops if op.kernel == kernel]
 
 
-def element(value: FusedOp, index: int) -> FusedOp:
+def element(value: Made, index: int) -> Made:
     """One of a tuple; an op of several results is one op."""
     return value[index] if isinstance(value, list) else value
 
 
-def _ops(args: Any) -> Iterator[FusedOp]:
+def _ops(args: Made) -> Iterator[FusedOp]:
     if isinstance(args, list):
         for arg in args:
             yield from _ops(arg)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import tvm
 from tvm import relax
 
 from ...codegen.info.pattern_kind import name_of
 from ...tvm.types import Expr, Function
-from .kernels import Fused, element
+from .kernels import Fused, Made, element
 
 
 def fuse(mod: tvm.IRModule) -> tvm.IRModule:
@@ -36,14 +35,14 @@ class _Reader:
         self.mod = mod
         self.fused = Fused()
 
-    def function(self, func: Function, args: list[Any], kernel: int | None) -> Any:
+    def function(self, func: Function, args: list[Made], kernel: int | None) -> Made:
         known = dict(zip(func.params, args, strict=True))
         for block in func.body.blocks:
             for binding in block.bindings:
                 known[binding.var] = self._value(binding.value, known, kernel)
         return self._value(func.body.body, known, kernel)
 
-    def _value(self, expr: Expr, known: dict[Expr, Any], kernel: int | None) -> Any:
+    def _value(self, expr: Expr, known: dict[Expr, Made], kernel: int | None) -> Made:
         if isinstance(expr, relax.Var):
             return known[expr]
         if isinstance(expr, relax.Tuple):

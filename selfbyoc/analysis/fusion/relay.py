@@ -12,7 +12,7 @@ from tvm import relay
 
 from ...codegen.info.pattern_kind import name_of
 from ...tvm.types import Expr
-from .kernels import Fused, element
+from .kernels import Fused, Made, element
 
 _OPAQUE = 8  # what FuseOps takes an op for that has registered no kind
 
@@ -42,12 +42,12 @@ class _Reader:
         self.fused = Fused()
         self.done: dict[Any, Any] = {}
 
-    def value(self, expr: Expr, kernel: int | None) -> Any:
+    def value(self, expr: Expr, kernel: int | None) -> Made:
         if expr not in self.done:
             self.done[expr] = self._read(expr, kernel)
         return self.done[expr]
 
-    def _read(self, expr: Expr, kernel: int | None) -> Any:
+    def _read(self, expr: Expr, kernel: int | None) -> Made:
         if isinstance(expr, relay.Tuple):
             return [self.value(part, kernel) for part in expr.fields]
         if isinstance(expr, relay.TupleGetItem):

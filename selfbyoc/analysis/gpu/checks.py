@@ -5,10 +5,10 @@ device's limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TypeVar
 
 from ...codegen.external import External
 from ...codegen.schedule import schedule_external
@@ -26,6 +26,8 @@ from .lowered import Launch, Lowered, lowered
 from .races import races
 from .walk import BARRIER, Device, Sync, device, scope
 from .warps import Threads, addresses, coalesced, conflict, padding, part, threads
+
+T = TypeVar("T")
 
 # Of a CUDA device, for kernels that ask for no more.
 MAX_THREADS, MAX_SHARED = 1024, 48 * 1024
@@ -184,7 +186,12 @@ def _is_open(extent: PrimExpr) -> bool:
     return not hasattr(extent, "value") and not isinstance(extent, int)
 
 
-def _each(accesses: list[Access], of: Threads, look: Any, unknown: list[str]) -> Iterator[Any]:
+def _each(
+    accesses: list[Access],
+    of: Threads,
+    look: Callable[[Access, Threads], T | None],
+    unknown: list[str],
+) -> Iterator[T]:
     """What `look` finds, each once: an unrolled loop repeats itself."""
     seen = set()
     for access in accesses:

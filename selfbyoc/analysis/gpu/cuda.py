@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ...codegen.external import External
 from ...common.probes import Answer, ask_python
 from ...errors import LoweringError, MissingExtra, ToolError, one_line
+from ...tvm.types import NDArray, Target
 from ..guards import GUARD, POISON, Overrun
 from . import cuda_question
 from .checks import lowered_right
@@ -59,7 +61,7 @@ def cannot_run() -> str:
     return f"CuPy runs nothing here: {why}" if why else ""
 
 
-def program(source: External, target: Any) -> Program:
+def program(source: External, target: Target) -> Program:
     """An external function as the GPU runs it."""
     return Program(lowered_right(source, target))
 
@@ -85,14 +87,14 @@ class Program:
         for array, each in zip(arrays, memory, strict=False):
             array.reshape(-1).view("uint8")[...] = each.inner.get()
 
-    def launch(self, memory: list[Any]) -> None:
+    def launch(self, memory: list[NDArray]) -> None:
         """Every kernel in order, on CuPy's stream of this thread. `memory`: arrays of CuPy, of the
         arguments, then of the workspaces.
         """
         for launch in self.made.launches:
             self._launch(launch, memory)
 
-    def _launch(self, launch: Launch, memory: list[Any]) -> None:
+    def _launch(self, launch: Launch, memory: list[NDArray]) -> None:
         given = tuple(memory[n] for n in launch.memory)
         self.kernels[launch.name](launch.grid, launch.block, given)
 
@@ -138,7 +140,7 @@ def _named(printed: str) -> dict[str, Any]:
     return dict(json.loads(found[-1]))
 
 
-def _cupy() -> Any:
+def _cupy() -> ModuleType:
     import cupy
 
     return cupy

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any
 
 BLOCKS, THREADS, TURNS = 3, 64, 4
@@ -33,7 +34,7 @@ extern "C" __global__ void turned(const float* x, float* y) {
 """
 
 
-def loaded(cupy: Any, source: str, headers: Iterable[str]) -> Any:
+def loaded(cupy: ModuleType, source: str, headers: Iterable[str]) -> Any:
     """The module of CUDA source on the current GPU; CuPy's errors. Not by `RawModule`, which has
     denormals become 0.
     """

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from ...errors import LoweringError, reason
 from ...tvm import param_buffers, walk
 from ...tvm.bounds import memory_of
 from ...tvm.config import kernel_config
 from ...tvm.gpu import called, memory_behind, split
-from ...tvm.types import PrimExpr, PrimFunc, Stmt, Target
+from ...tvm.types import PrimExpr, PrimFunc, Stmt, Target, TirNode
 from ..bounds.expressions import bytes_of
 
 AXES = ("x", "y", "z")
@@ -69,7 +68,7 @@ def launch_extents(func: PrimFunc) -> tuple[Extents, Extents]:
     """The grid and the thread block of a device function."""
     found: dict[str, int] = {}
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         if type(node).__name__ == "AttrStmt" and str(node.attr_key) == "thread_extent":
             found[str(node.node.thread_tag)] = int(node.value)
 

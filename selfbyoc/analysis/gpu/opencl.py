@@ -8,17 +8,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...codegen.external import External
 from ...errors import LoweringError, ToolError
-from ...tvm.types import Target
+from ...tvm.types import NDArray, Target
 from ..guards import POISON
 from .checks import lowered_right
 from .lowered import Launch, Lowered
 from .runtimes import OPTIONS, only, serving
+
+if TYPE_CHECKING:
+    import pyopencl as cl
 
 # What schedules may take of it is what a CUDA device has; POCL itself gives more.
 TARGET = {
@@ -60,13 +63,13 @@ class Program:
         for array, buffer in zip(arrays, memory, strict=False):
             cl.enqueue_copy(queue, array, buffer)  # where it is not, it works on a copy
 
-    def _launch(self, queue: Any, launch: Launch, memory: list[Any]) -> None:
+    def _launch(self, queue: cl.CommandQueue, launch: Launch, memory: list[NDArray]) -> None:
         whole = tuple(g * b for g, b in zip(launch.grid, launch.block, strict=True))
         given = (memory[n] for n in launch.memory)
         self.kernels[launch.name](queue, whole, launch.block, *given)
 
 
-def _built(cl: ModuleType, context: Any, source: str) -> Any:
+def _built(cl: ModuleType, context: cl.Context, source: str) -> cl.Program:
     try:
         return cl.Program(context, source).build(options=list(OPTIONS))
     except cl.RuntimeError as err:
@@ -74,7 +77,7 @@ def _built(cl: ModuleType, context: Any, source: str) -> Any:
 
 
 @cache
-def _opencl() -> tuple[Any, Any]:
+def _opencl() -> tuple[ModuleType, cl.Context]:
     """pyopencl, and a context of the CPU whose runtime serves."""
     runtime = serving()
     with _environment(only(runtime.file)):  # read once, when OpenCL is first asked for platforms

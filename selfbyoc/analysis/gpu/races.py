@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...tir.lanes import lanes_of
-from ...tvm.types import PrimExpr
+from ...tvm.types import PrimExpr, PrimVar
 from ...tvm.values import evaluated
 from ..bounds.accesses import Access, Loop
 from ..bounds.enumerate import extents, is_plain, used_by
@@ -122,7 +122,7 @@ class _Look:
                 step = path.around.var
                 yield one | at | {step: turn}, other | at | {step: turn + 1}
 
-    def _edges(self, path: _Path, sizes: _Fixed) -> tuple[dict[Any, int], dict[Any, int]]:
+    def _edges(self, path: _Path, sizes: _Fixed) -> tuple[dict[PrimVar, int], dict[PrimVar, int]]:
         """Turns of loops that have barriers: the first access is in the last one, and the other in
         the first.
         """

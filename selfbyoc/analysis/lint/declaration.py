@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ...codegen.arguments import takes_reader
 from ...errors import did_you_mean
@@ -42,7 +41,7 @@ def _owned(finding: Finding, composite: Composite) -> Finding:
     return Finding(finding.kind, finding.message, composite.name, file, line)
 
 
-def _at(kind: str, message: str, function: Callable[..., Any] | None = None) -> Finding:
+def _at(kind: str, message: str, function: Callable[..., object] | None = None) -> Finding:
     return Finding(kind, message, "", *place(function))
 
 
@@ -72,7 +71,9 @@ def _functions(composite: Composite) -> Iterator[Finding]:
         yield from _takes(function, f"compute of {kind!r}", ("inputs", "call", *planned))
 
 
-def _takes(function: Any, what: str, arguments: Sequence[str]) -> Iterator[Finding]:
+def _takes(
+    function: Callable[..., object] | None, what: str, arguments: Sequence[str]
+) -> Iterator[Finding]:
     """A function that is called by position."""
     if function is None:
         return
@@ -88,7 +89,9 @@ def _takes(function: Any, what: str, arguments: Sequence[str]) -> Iterator[Findi
 _NUMBER: dict[type[Node], str] = {Many: "many", Elementwise: "elementwise", Repeat: "repeat"}
 
 
-def _all_arguments(composite: Composite, function: Any, what: str) -> Iterator[Finding]:
+def _all_arguments(
+    composite: Composite, function: Callable[..., object] | None, what: str
+) -> Iterator[Finding]:
     """A function that is called with the pattern's arguments by name."""
     if function is None:
         return

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from ...errors import CompositeError, InputError, RegistryError, did_you_mean, one_line
 from ...language.composite import Composite
@@ -101,7 +100,7 @@ def _line(err: BaseException, path: Path) -> int:
     return (lines[-1] or 0) if lines else 0
 
 
-def _composites(values: dict[str, Any]) -> Iterator[tuple[str, Composite]]:
+def _composites(values: dict[str, object]) -> Iterator[tuple[str, Composite]]:
     for name, value in values.items():
         for each in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(each, Composite):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Finding:
         return f"{where}{owner}{self.message} [{self.kind}]"
 
 
-def place(function: Callable[..., Any] | None) -> tuple[str, int]:
+def place(function: Callable[..., object] | None) -> tuple[str, int]:
     """File and line of a function; nothing for one that has no source (made by exec, in C)."""
     try:
         target = inspect.unwrap(function) if function is not None else None

@@ -57,7 +57,7 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def enter(loop: Stmt, outer: Sequence[Range]) -> tuple[Range, list[Any]]:
+def enter(loop: Stmt, outer: Sequence[Range]) -> tuple[Range, list[PrimExpr]]:
     """A loop under others, as the values that it can take at most, and the condition for the rest.
 
     The extent of what compute_at makes may depend on the loops around it.

@@ -11,7 +11,7 @@ from typing import Any
 from ...codegen.info.op_info import OpInfo, op_info
 from ...errors import InputError
 from ...tvm import is_reduction, region_buffer, walk
-from ...tvm.types import IterVar, PrimExpr, PrimFunc, Stmt
+from ...tvm.types import IterVar, PrimExpr, PrimFunc, PrimVar, Stmt, TirNode
 from .counting import Range, count, enter, variables
 from .loop_nest import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Loop, Nest, Stage
 from .roles import multiplies, role_of
@@ -126,7 +126,7 @@ class _Reader:
         return _Found(stage, tuple(axes))
 
 
-def _outer_variables(block: Stmt, at: _Context) -> list[Any]:
+def _outer_variables(block: Stmt, at: _Context) -> list[PrimVar]:
     """What a block's body takes from around it beside its own axes, as blockize and opaque blocks
     leave it: the axes of the block that it is in, and loops.
     """
@@ -134,7 +134,7 @@ def _outer_variables(block: Stmt, at: _Context) -> list[Any]:
     known = {hash(loop.var) for loop in at.loops} | set(at.bound)
     used: dict[int, Any] = {}
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         if type(node).__name__ == "Var" and hash(node) in known - own:
             used[hash(node)] = node
 

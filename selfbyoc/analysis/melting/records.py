@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from ...codegen.apply import Level
 from ...codegen.info.op_info import OpInfo
@@ -176,7 +175,7 @@ class Melting:
         return text(self)
 
 
-def _sums(kernel: KernelReport) -> dict[str, Any]:
+def _sums(kernel: KernelReport) -> dict[str, object]:
     names = (
         "symbol", "bytes_before", "bytes_after", "traffic_before", "traffic_after",
         "traffic_copies", "flops", "intensity", "recompute", "work", "exact",

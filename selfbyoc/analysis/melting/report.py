@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...codegen.apply import Level
 from ...codegen.info.op_info import OpInfo, op_info, recorded_of
@@ -42,7 +41,7 @@ CACHE = 1 << 20
 
 
 def melting(
-    mod_or_prim_func: Any,
+    mod_or_prim_func: IRModule | PrimFunc,
     target: Target | None = None,
     time: bool = False,
     composite: str | None = None,

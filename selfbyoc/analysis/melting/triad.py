@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Bandwidth:
         return self._rates[size]
 
 
-def triad(total: int, threads: int, target: Target) -> tuple[Any, int]:
+def triad(total: int, threads: int, target: Target) -> tuple[Callable[[], object], int]:
     """c = a + 3 b in parallel on about `total` bytes; -> a call of it, and its bytes.
 
     The line that a store reads first is not counted.

@@ -115,8 +115,12 @@ def verified(
 
 
 def _partitioned(
-    mod: IRModule, params: Any, target: Target, composites: list[Composite] | None, state: _State
-) -> tuple[Any, Any | None]:
+    mod: IRModule,
+    params: Mapping[str, NDArray] | None,
+    target: Target,
+    composites: list[Composite] | None,
+    state: _State,
+) -> tuple[IRModule, IRModule | None]:
     if is_partitioned(mod):
         return mod, None
     decided = partitioning(mod, params, target, composites, state.refused)

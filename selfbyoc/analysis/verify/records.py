@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from ...runtime.tolerance import Difference
 
@@ -131,7 +130,7 @@ class Verification:
         return f"{kernels}: {found}; {runs} runs agree with the reference{by}"
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, dict):
         return {name: _finite(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -131,7 +130,7 @@ def _says(node: Op, call: OpCall) -> bool:
     return True
 
 
-def _plain(value: Any, name: str, call: OpCall) -> Any:
+def _plain(value: object, name: str, call: OpCall) -> object:
     if name == "axis" and isinstance(value, int):
         return value % call.outputs[0].ndim
     return tuple(value) if isinstance(value, list) else value

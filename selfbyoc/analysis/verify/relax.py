@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from tvm import relax
 
 from ...tvm import make_target, tensor, tvm
-from ...tvm.types import Expr
+from ...tvm.types import Expr, IRModule
 
 
 def _composite(func: relax.Function) -> tuple[relax.Function, list[int]]:
@@ -34,7 +33,7 @@ def _composite(func: relax.Function) -> tuple[relax.Function, list[int]]:
     return inner, [next(i for i, p in enumerate(params) if p.same_as(source(a))) for a in call.args]
 
 
-def subgraph(func: relax.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any, list[int]]:
+def subgraph(func: relax.Function, fixed: Mapping[int, np.ndarray]) -> tuple[IRModule, list[int]]:
     """The ops of an external function as a module of their own, `fixed` inputs (unpacked) as
     constants; -> it, and which input each parameter of its `main` is.
     """
@@ -49,7 +48,7 @@ def subgraph(func: relax.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any
 
 def unfused(
     func: relax.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, np.ndarray]
-) -> Any:
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """Build the ops one by one; -> a function of all inputs (unpacked, in order)."""
     inner, positions = _composite(func)
     main = relax.Function(inner.params, inner.body, inner.ret_ty).with_attr("global_symbol", "main")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from tvm import autotvm, relay
@@ -13,7 +12,7 @@ from tvm.contrib import graph_executor
 from ...ir.relay.emit import constant
 from ...ir.relay.walk import postorder
 from ...tvm import tensor, tvm
-from ...tvm.types import Expr
+from ...tvm.types import Expr, IRModule
 
 
 def _composite(func: relay.Function) -> tuple[relay.Function, list[int]]:
@@ -49,7 +48,7 @@ def _silent() -> Iterator[None]:
         scope.silent = before
 
 
-def subgraph(func: relay.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any, list[int]]:
+def subgraph(func: relay.Function, fixed: Mapping[int, np.ndarray]) -> tuple[IRModule, list[int]]:
     """The ops of an external function as a module of their own, `fixed` inputs (unpacked) as
     constants; -> it, and which input each parameter of its `main` is.
     """
@@ -63,7 +62,7 @@ def subgraph(func: relay.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any
 
 def unfused(
     func: relay.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, np.ndarray]
-) -> Any:
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """Build the ops one by one; -> a function of all inputs (unpacked, in order).
 
     `fixed` inputs are constants: QNN ops cannot be lowered otherwise.

@@ -45,7 +45,7 @@ class Subject:
         return f"{ins} -> {outs}"
 
     @property
-    def key(self) -> Any:
+    def key(self) -> tuple[object, ...]:
         """Equal for kernels that are built from the same thing."""
         source = self.kernel.source
         attrs = {name: source.attrs.get(name) for name in (PACKED, SCALARS, NOT_OWN, TUNED)}
@@ -66,7 +66,7 @@ class Subject:
         return [self.packed.get(i, array) for i, array in enumerate(inputs)]
 
 
-def structure(graph: OpGraph) -> Any:
+def structure(graph: OpGraph) -> tuple[object, ...]:
     """The graph as plain data: equal for graphs that compute the same."""
     number = {v: i for i, v in enumerate(graph.inputs)}
     ops = []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...codegen.target import host_target
 from ...errors import InputError
 from ...partition import check_module, check_target, is_partitioned, partitioning
-from ...tvm.types import IRModule, Target
+from ...tvm.types import IRModule, NDArray, Target
 from .checks import TIMEOUT, Plan
 from .inputs import KINDS
 from .records import Verdict, Verification
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def verify(
     mod: IRModule,
-    params: Mapping[str, Any] | None = None,
-    target: Any | None = None,
+    params: Mapping[str, NDArray] | None = None,
+    target: Target | None = None,
     composites: Iterable[Composite] | None = None,
     *,
     kinds: Sequence[str] | None = None,
@@ -62,7 +62,11 @@ def run(what: Sequence[Subject], plan: Plan, *, isolate: bool) -> Iterable[Verdi
 
 
 def subjects_of(
-    mod: IRModule, params: Any, target: Any, composites: Any, seed: int = 0
+    mod: IRModule,
+    params: Mapping[str, NDArray] | None,
+    target: Target | None,
+    composites: Iterable[Composite] | None,
+    seed: int = 0,
 ) -> list[Subject]:
     """The kernels of a module, partitioned or not."""
     check_module(mod)
@@ -72,7 +76,7 @@ def subjects_of(
     return subjects(decided.finish(pack=True), decided.finish(pack=False), seed)
 
 
-def verified_target(mod: IRModule, target: Any) -> Target:
+def verified_target(mod: IRModule, target: Target | None) -> Target:
     """The target that kernels are built for: the given one, or the host's."""
     check_module(mod)
     return host_target() if target is None else check_target(target)

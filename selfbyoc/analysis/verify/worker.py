@@ -67,7 +67,7 @@ def _one_fork(subjects: Sequence[Subject], plan: Plan) -> Iterator[tuple[Subject
         worker.end()
 
 
-def _work(subjects: Sequence[Subject], plan: Plan, send: Callable[[Any], None]) -> None:
+def _work(subjects: Sequence[Subject], plan: Plan, send: Callable[[object], None]) -> None:
     for subject in subjects:
         for event in checks(subject, plan):
             send(event)
@@ -77,7 +77,7 @@ def _work(subjects: Sequence[Subject], plan: Plan, send: Callable[[Any], None]) 
 class Worker:
     """A forked process that sends pickled objects."""
 
-    def __init__(self, body: Callable[[Callable[[Any], None]], None], timeout: float) -> None:
+    def __init__(self, body: Callable[[Callable[[object], None]], None], timeout: float) -> None:
         self.timeout = timeout
         self.pipe, to_parent = os.pipe()
         self.status: int | None = None
@@ -143,14 +143,14 @@ class Worker:
             time.sleep(0.01)
 
 
-def _run_and_exit(body: Callable[[Callable[[Any], None]], None], pipe: int) -> None:
+def _run_and_exit(body: Callable[[Callable[[object], None]], None], pipe: int) -> None:
     """In the fork: nothing of the parent's exit handlers may run."""
     # A crash is told in one line by the parent; TVM 0.27 and faulthandler would dump stacks.
     for fatal in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT):
         signal.signal(fatal, signal.SIG_DFL)
     finished: list[bool] = []
 
-    def send(item: Any) -> None:
+    def send(item: object) -> None:
         data = pickle.dumps(item)
         with contextlib.suppress(BrokenPipeError):
             _write(pipe, _SIZE.pack(len(data)) + data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def expectation(
     return _usable(outputs, max(TERMS, terms), quantised)
 
 
-def _usable(outputs: Sequence[Any], terms: int, quantised: bool) -> Expectation:
+def _usable(outputs: Sequence[np.ndarray], terms: int, quantised: bool) -> Expectation:
     """Without what no bound can be told for."""
     if not all(isinstance(o, np.ndarray) and o.dtype.kind in "fiub" for o in outputs):
         return Expectation(unknown="not checked: not all outputs are tensors of numbers")

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -20,7 +19,7 @@ from ...models.shapes import Shape, parse_shapes
 from ...runtime.build import build
 from ...runtime.library import Library, load
 from ...runtime.timing import Latency, latency
-from ...tvm.types import IRModule
+from ...tvm.types import Executable, IRModule, Target
 from ..console import PlainTable
 from ..model.run import made, threads_text
 from ..model_file import LIBRARIES, composites_in, imported, naming
@@ -101,7 +100,7 @@ def _runs(
     return {"selfbyoc": library.prepared(given), "TVM alone": alone.prepared(given)}, library
 
 
-def _alone(mod: IRModule, target: Any) -> Any:
+def _alone(mod: IRModule, target: Target) -> Executable:
     return tvm_road.default_build(mod, target)
 
 

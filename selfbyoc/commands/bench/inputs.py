@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def inputs_of(model: onnx.ModelProto, seed: int = 1) -> dict[str, np.ndarray]:
 
 
 def made_up(
-    rng: np.random.Generator, shape: list[int], dtype: np.dtype[Any], rows: int | None
+    rng: np.random.Generator, shape: list[int], dtype: np.dtype, rows: int | None
 ) -> np.ndarray:
     """Values of one input; `rows` of the table that they pick from, if they do."""
     if rows is not None:

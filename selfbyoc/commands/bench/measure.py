@@ -97,7 +97,10 @@ def saved(model: onnx.ModelProto, folder: Path) -> str:
 
 
 def build_all(
-    processes: Mapping[str, Process], args: Any, method: Method, says: Callable[[str], None]
+    processes: Mapping[str, Process],
+    args: Sequence[object],
+    method: Method,
+    says: Callable[[str], None],
 ) -> tuple[dict[str, Ready], dict[str, Result]]:
     """Those that built what `args` say, and those that did not."""
     ready, failed = {}, {}

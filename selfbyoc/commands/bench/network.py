@@ -54,14 +54,14 @@ class Network:
         self.shapes[name] = values.shape
         return name
 
-    def op(self, kind: str, *inputs: str, shape: Sequence[int], **attrs: Any) -> str:
+    def op(self, kind: str, *inputs: str, shape: Sequence[int], **attrs: object) -> str:
         """Any op with one result of this shape."""
         name = f"{kind.lower()}_{len(self._nodes)}"
         self._nodes.append(self._helper.make_node(kind, list(inputs), [name], name, **attrs))
         self.shapes[name] = tuple(shape)
         return name
 
-    def like(self, kind: str, x: str, *others: str, **attrs: Any) -> str:
+    def like(self, kind: str, x: str, *others: str, **attrs: object) -> str:
         """An op whose result has the shape of its first input."""
         return self.op(kind, x, *others, shape=self.shapes[x], **attrs)
 

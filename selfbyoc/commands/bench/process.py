@@ -33,7 +33,7 @@ class Process:
         self.name, self._threads, self._worker = name, threads, worker
         self._child: subprocess.Popen[bytes] | None = None
 
-    def ask(self, request: str, *args: Any, limit: float = 600.0) -> Any:
+    def ask(self, request: str, *args: object, limit: float = 600.0) -> Any:
         """Send a request and wait for its answer, `limit` seconds at most."""
         if self._child is None:
             self._start()

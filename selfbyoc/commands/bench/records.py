@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ...common import structured
 from ...common.files import read_text, write_text
@@ -168,7 +167,7 @@ class Report:
         return json.dumps(_nullable(asdict(self)), indent=1)
 
 
-def _nullable(value: Any) -> Any:
+def _nullable(value: object) -> object:
     if isinstance(value, dict):
         return {key: _nullable(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):

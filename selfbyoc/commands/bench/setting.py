@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from ...codegen.target import decisive, host_target
 from ...errors import InputError, TargetError
@@ -61,7 +60,7 @@ def make_setting(threads: int | None = None, target: str | None = None) -> Setti
     return _setting(threads, data)
 
 
-def _setting(threads: int, target: dict[str, Any]) -> Setting:
+def _setting(threads: int, target: dict[str, object]) -> Setting:
     return Setting(threads, json.dumps(target | {"num-cores": threads}, sort_keys=True))
 
 

@@ -21,7 +21,7 @@ NAMED, SWEEP, MODELS = "named", "sweep", "models"
 Build = Callable[[Network, str], str]
 
 
-def _picture(shape: Sequence[int], build: Build) -> Callable[[], Any]:
+def _picture(shape: Sequence[int], build: Build) -> Callable[[], onnx.ModelProto]:
     def model() -> onnx.ModelProto:
         net = Network()
         return net.model(build(net, net.input("x", *shape)))
@@ -29,7 +29,7 @@ def _picture(shape: Sequence[int], build: Build) -> Callable[[], Any]:
     return model
 
 
-def _attention(*shape: int, keys: int = 0) -> Callable[[], Any]:
+def _attention(*shape: int, keys: int = 0) -> Callable[[], onnx.ModelProto]:
     def model() -> onnx.ModelProto:
         net = Network()
         *batch, rows, width = shape

@@ -10,14 +10,19 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...errors import one_line
-from ...runtime.timing import window
+from ...runtime.timing import Window, window
 from . import roof
 from .contenders import CONTENDERS, Built, Contender
+from .contenders.contender import Inputs
 from .reference import unoptimised
 from .setting import Setting
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 SLOW = 0.25  # seconds a call from which on nothing is run only to warm up
 
@@ -35,7 +40,9 @@ def main(name: str, descriptor: int, contenders: Sequence[Contender] = CONTENDER
             pipe.send(_answered(getattr(asked, request), args))
 
 
-def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, str | None]:
+def _answered(
+    function: Callable[..., object], args: tuple[object, ...]
+) -> tuple[object, str | None]:
     """The answer, or what went wrong: every runtime raises errors of its own."""
     try:
         return function(*args), None
@@ -58,7 +65,9 @@ class _Answers:
         self._build = build
         self._built: Built | None = None
 
-    def built(self, path: str, inputs: Any, setting: Setting) -> Any:
+    def built(
+        self, path: str, inputs: Inputs, setting: Setting
+    ) -> tuple[list[np.ndarray], float, float, str, int | None]:
         """-> outputs, seconds of a call, seconds to build, note, bytes of its file."""
         start = time.perf_counter()
         found = self._build(path, inputs, setting)
@@ -70,7 +79,7 @@ class _Answers:
         self._built = found
         return list(found.outputs()), first, ready - start, found.note, found.file_bytes()
 
-    def windows(self, length: float, count: int, warm: float) -> Any:
+    def windows(self, length: float, count: int, warm: float) -> list[Window]:
         """Timed windows of what was built last, after some untimed calls."""
         assert self._built is not None
         run = self._built.run
@@ -80,7 +89,7 @@ class _Answers:
         """Let go of what was built, with its memory and threads."""
         self._built = None
 
-    def truth(self, path: str, inputs: Any) -> Any:
+    def truth(self, path: str, inputs: Inputs) -> Sequence[np.ndarray]:
         """-> outputs by someone who optimises nothing."""
         return unoptimised(path, inputs)
 
@@ -88,7 +97,7 @@ class _Answers:
         """Build what measures the machine."""
         self._machine = roof.Measurement(setting)
 
-    def roof(self) -> Any:
+    def roof(self) -> object:
         """What this machine can do at most."""
         return self._machine.roof()
 

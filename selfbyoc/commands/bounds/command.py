@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,6 +16,7 @@ from ...analysis.lint.file import load_file, named
 from ...analysis.verify.verification import check_timeout
 from ...codegen.target import host_target
 from ...errors import InputError
+from ...language.composite import Composite
 from ...language.known import registry_of
 from ...models.sizes import parse_sizes
 from ...partition import check_target
@@ -24,7 +24,7 @@ from ..console import within
 from ..model_file import composites_in, imported
 from ..progress import step
 from ..tables import target_text
-from .tables import markdown
+from .tables import Line, markdown
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def run(console: Console, asked: Request) -> bool:
     return is_well
 
 
-def _known(asked: Request) -> list[dict[str, Any]]:
+def _known(asked: Request) -> list[Line]:
     """What an interrupted run wrote, without its last case: of that, a kernel may be missing."""
     if asked.resume and asked.json is None:
         raise InputError("--resume: expected a file of --json to go on with")
@@ -78,7 +78,7 @@ def _known(asked: Request) -> list[dict[str, Any]]:
     return [line for line in lines if _place(line) != _place(lines[-1])]
 
 
-def _place(line: Mapping[str, Any]) -> Place:
+def _place(line: Line) -> Place:
     return line["composite"], line["case"], line["target"]
 
 
@@ -98,7 +98,7 @@ def _found(asked: Request, known: Set[Place]) -> Iterator[KernelBounds]:
             yield from of_cases(_composites(asked), plan, asked.cases, known)
 
 
-def _composites(asked: Request) -> list[Any]:
+def _composites(asked: Request) -> list[Composite]:
     if asked.file is None:
         return _chosen(asked)
     declared, findings = load_file(asked.file)
@@ -108,7 +108,7 @@ def _composites(asked: Request) -> list[Any]:
     return [composite for name in names for composite in named(declared, name)]
 
 
-def _chosen(asked: Request) -> list[Any]:
+def _chosen(asked: Request) -> list[Composite]:
     """Of files and the built-in ones; of several with one name the first, as in partitioning."""
     registry = registry_of(composites_in(asked.composites))
     return [registry[name] for name in asked.composite] if asked.composite else list(registry)
@@ -143,7 +143,7 @@ def _write(path: Path, lines: Sequence[str]) -> None:
         raise InputError(f"{path} cannot be written: {err.strerror}") from err
 
 
-def _read(path: Path) -> tuple[str, list[dict[str, Any]]]:
+def _read(path: Path) -> tuple[str, list[Line]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         return path.stem, [json.loads(line) for line in lines]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ..command import add_command, at_least, runs, seconds
+from ..command import Commands, add_command, at_least, runs, seconds
 from ..model_file import add_composites, add_input, add_shape, add_size
 
 
-def add_bounds(commands: Any) -> None:
+def add_bounds(commands: Commands) -> None:
     """The command, in the command line's list of them."""
     parser = add_command(
         commands, "bounds", "does each kernel stay in its buffers? proof, runs",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ...analysis.bounds.records import ANALYZER, ENUMERATION, LEFT_OUT, OPEN, PASSED, WRONG
 
-Found = Sequence[dict[str, Any]]
+Line: TypeAlias = Mapping[str, Any]  # of a file: a kernel, as its record has it
+Found = Sequence[Line]
 _RUNS = ("fence after", "fence before", "workspaces", "bound checker")
 _COLUMNS = (
     "composite", "kernels", "accesses inside: by the analyzer", "by enumeration", "not proved",
@@ -93,7 +94,7 @@ def _listed(files: Sequence[tuple[str, Found]]) -> list[str]:
     return [*head, *(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows)]
 
 
-def _items(kernel: dict[str, Any]) -> list[tuple[str, ...]]:
+def _items(kernel: Line) -> list[tuple[str, ...]]:
     listed = kernel["proof"]["listed"] if kernel["proof"] else []
     found = [
         tuple(item[key] for key in ("question", "buffer", "index", "reason")) for item in listed

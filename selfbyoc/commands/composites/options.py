@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ..command import add_command, runs
+from ..command import Commands, add_command, runs
 from ..model_file import add_composites
 
 
-def add_list(commands: Any) -> None:
+def add_list(commands: Commands) -> None:
     """The composites."""
     parser = add_command(
         commands, "composites", "list the built-in composites",
@@ -22,7 +21,7 @@ def add_list(commands: Any) -> None:
     parser.set_defaults(run=runs("composites.command", "composites", "Composites"))
 
 
-def add_ops(commands: Any) -> None:
+def add_ops(commands: Commands) -> None:
     """The vocabulary."""
     parser = add_command(
         commands, "ops", "the ops that patterns are written in",
@@ -37,7 +36,7 @@ def add_ops(commands: Any) -> None:
     parser.set_defaults(run=runs("composites.command", "ops", "Ops"))
 
 
-def add_lint(commands: Any) -> None:
+def add_lint(commands: Commands) -> None:
     """Declarations."""
     parser = add_command(
         commands, "lint", "check the composites that a file declares",
@@ -50,7 +49,7 @@ def add_lint(commands: Any) -> None:
     parser.set_defaults(run=runs("composites.command", "lint", "Lint"))
 
 
-def add_op_info(commands: Any) -> None:
+def add_op_info(commands: Commands) -> None:
     """Op info."""
     parser = add_command(
         commands, "op-info", "the ops of each kernel, stacked and scheduled",
@@ -68,7 +67,7 @@ def add_op_info(commands: Any) -> None:
     parser.set_defaults(run=runs("composites.op_info", "show"))
 
 
-def add_cache(commands: Any) -> None:
+def add_cache(commands: Commands) -> None:
     """The compile cache."""
     parser = add_command(
         commands, "cache", "the kernels that were compiled before, on disk",

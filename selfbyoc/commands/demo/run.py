@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -34,6 +35,7 @@ from ..summary import left
 
 if TYPE_CHECKING:
     import onnx
+    import onnxruntime
 
 OURS, DEFAULT, ORT = "selfbyoc", "TVM's default build", "ONNX Runtime"
 
@@ -93,7 +95,7 @@ def _step(console: Console, text: str) -> Iterator[None]:
     console.print(f"[dim]{time.perf_counter() - start:6.1f} s[/]  {text}")
 
 
-def _session(onnxruntime: Any, model: onnx.ModelProto) -> Any:
+def _session(onnxruntime: ModuleType, model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = count()
     providers = ["CPUExecutionProvider"]

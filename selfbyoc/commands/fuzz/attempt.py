@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from ...partition.generation import ir
 from ...partition.report import report
 from ...runtime.build import build
 from ...runtime.generation import runtime
+from ...runtime.library import Library
 from ...tvm.types import IRModule
 from .grow import twin
 from .meaning import graph_of, inputs, model, numbers
@@ -105,7 +105,7 @@ def _kinds(program: Program) -> tuple[str, ...]:
     return ("random",) if program.plant is not None else ("random", other)
 
 
-def _built(mod: IRModule, program: Program, setting: Setting, result: Ours) -> Any:
+def _built(mod: IRModule, program: Program, setting: Setting, result: Ours) -> Library:
     """The library. A built-in composite that raises is a fault, whoever takes over."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", FallbackWarning)
@@ -116,7 +116,7 @@ def _built(mod: IRModule, program: Program, setting: Setting, result: Ours) -> A
     return library
 
 
-def _built_anyhow(mod: IRModule, program: Program, setting: Setting, result: Ours) -> Any:
+def _built_anyhow(mod: IRModule, program: Program, setting: Setting, result: Ours) -> Library:
     composites = composites_of(setting.composites)
     result.stage = "partition"
     target = setting.of(program)
@@ -139,7 +139,7 @@ def _matched(other: Program, composites: Sequence[Composite]) -> dict[str, int] 
     return dict(told.counts)
 
 
-def _run(library: Any, program: Program, graph: OpGraph, kind: str) -> list[Array]:
+def _run(library: Library, program: Program, graph: OpGraph, kind: str) -> list[Array]:
     given = inputs(program, graph, kind)
     return library(**{name: given[name] for name, _, _ in library.inputs})
 

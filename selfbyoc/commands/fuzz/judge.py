@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from .grow import twin
 from .infer import infer
 from .limits import limit_of, narrows, saturates, truncates
 from .program import Program
+
+T = TypeVar("T")
 
 WRONG, CRASHED, HUNG, RAISED, MISSED = "wrong", "crash", "hang", "raised", "missed"
 UNJUDGED = "unjudged"  # the fuzzer itself failed: a fault of its own
@@ -63,7 +65,7 @@ class Worker:
         """End the worker process."""
         self.process.end()
 
-    def _call(self, function: Any, *args: Any) -> Any:
+    def _call(self, function: Callable[..., T], *args: object) -> T:
         if self.process.calls >= _CALLS:
             self.process.end()
         if self.process.calls == 0:

@@ -146,7 +146,7 @@ class _Function:
         params = [inspect.Parameter(name, one) for name in names(program).values()]
         self.__signature__ = inspect.Signature(params)
 
-    def __call__(self, **args: Arg) -> Any:
+    def __call__(self, **args: Arg) -> Array | tuple[Array, ...]:
         found: list[Any] = []
         called = names(self.program)
         for index, node in enumerate(self.program.nodes):

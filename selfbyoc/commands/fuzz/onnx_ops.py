@@ -102,14 +102,14 @@ def insert(program: Program, types: Types, rng: Random) -> Program | None:
     return draft.done(f"{op} after {program.nodes[at].kind}")
 
 
-def _pad_attrs(shape: Sequence[int], rng: Random) -> dict[str, Any]:
+def _pad_attrs(shape: Sequence[int], rng: Random) -> dict[str, object]:
     pads = [rng.choice((0, 0, 1, 2)) if n >= 2 or len(shape) < 3 else 0 for n in range(len(shape))]
     after = [rng.choice((p, p, 0)) for p in pads]
     mode = rng.choice(("constant", "reflect", "edge"))
     return {"pads": (*pads, *after), "mode": mode, "value": rng.choice((0.0, 0.5, -1.0))}
 
 
-def _resize_attrs(shape: Sequence[int], rng: Random) -> dict[str, Any]:
+def _resize_attrs(shape: Sequence[int], rng: Random) -> dict[str, object]:
     mode, places = rng.choice(_MODES)
     return {"scale": 2, "mode": mode, "coordinate_transformation_mode": places}
 

@@ -24,7 +24,7 @@ class Writer:
         self.nodes: list[Any] = []
         self.weights: dict[str, Array] = {}
 
-    def op(self, kind: str, *inputs: str, outputs: int = 1, **attrs: Any) -> Any:
+    def op(self, kind: str, *inputs: str, outputs: int = 1, **attrs: object) -> Any:
         """A new node; -> the name of its result, or their names."""
         names = [f"v{len(self.nodes)}_{n}" for n in range(outputs)]
         given = {name: value for name, value in attrs.items() if value is not None}

@@ -68,7 +68,7 @@ def _bias_add(p: Place) -> str:
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
-def _image(p: Place, layout: str, made: Callable[[str], Any]) -> str:
+def _image(p: Place, layout: str, made: Callable[[str], str]) -> str:
     """An op on an image, with transposes around it where that is NHWC."""
     if layout == "NCHW":
         return made(p.inputs[0])
@@ -137,7 +137,7 @@ def _matmul(p: Place) -> str:
     return p.w.op("MatMul", *sides)
 
 
-def _last(p: Place, made: Callable[[str], Any], to: int = -1) -> str:
+def _last(p: Place, made: Callable[[str], str], to: int = -1) -> str:
     """An op along one axis, which a transpose makes another one."""
     order = list(range(len(p.types[0][0])))
     axis, wanted = (a % len(order) for a in (p.attrs["axis"], to))
@@ -203,7 +203,7 @@ def _transposed(p: Place) -> str:
     return p.w.op("ConvTranspose", *p.inputs, pads=pads, **attrs)
 
 
-def _split(p: Place) -> Any:
+def _split(p: Place) -> list[str]:
     parts, axis = p.attrs["indices_or_sections"], p.attrs["axis"]
     size = p.types[0][0][axis] // parts
     given = {"outputs": parts, "axis": axis}

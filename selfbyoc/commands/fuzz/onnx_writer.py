@@ -44,8 +44,12 @@ def onnx_model(program: Program, given: Mapping[str, Array]) -> onnx.ModelProto:
 
 
 def _model(
-    writer: Writer, program: Program, types: Any, found: Sequence[str], given: Mapping[str, Array]
-) -> Any:
+    writer: Writer,
+    program: Program,
+    types: Sequence[tuple[Type, ...]],
+    found: Sequence[str],
+    given: Mapping[str, Array],
+) -> onnx.ModelProto:
     onnx = writer.onnx
 
     def told(name: str, kind: Type) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ..command import add_command, at_least, runs, seconds
+from ..command import Commands, add_command, at_least, runs, seconds
 from ..model_file import add_shape
 
 
-def add_fuzz(commands: Any) -> None:
+def add_fuzz(commands: Commands) -> None:
     """The command, in the command line's list of them."""
     parser = add_command(
         commands, "fuzz", "grow programs from the composites; what is wrong?",

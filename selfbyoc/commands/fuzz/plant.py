@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from ...printable import quiet
-from ...tvm.types import IRModule
+from ...tvm.types import Attrs, IRModule
 from .generation import planter
 from .meaning import graph_of, model, numbers
 from .program import Plant, Program
@@ -58,7 +58,7 @@ def _differs(mod: IRModule | None, before: IRModule, plant: Plant) -> bool:
     return str(now) != str(then)
 
 
-def _is_all_padding(attrs: dict[str, Any], name: str, value: Any) -> bool:
+def _is_all_padding(attrs: Attrs, name: str, value: object) -> bool:
     """Whether a window of the pool would lie in the padding: all say something else of it."""
     if name != "padding" or "pool_size" not in attrs or not isinstance(value, list):
         return False
@@ -74,8 +74,8 @@ def _model(program: Program) -> IRModule | None:
 
 
 def _numbered(
-    calls: Sequence[tuple[str, dict[str, Any]]],
-) -> list[tuple[str, int, dict[str, Any]]]:
+    calls: Sequence[tuple[str, Attrs]],
+) -> list[tuple[str, int, Attrs]]:
     seen: dict[str, int] = {}
     found = []
     for op, attrs in calls:

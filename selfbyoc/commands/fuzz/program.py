@@ -36,7 +36,7 @@ class Node:
         """Whether nothing computes it."""
         return self.kind in LEAVES
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The fields that say something, as JSON data."""
         if not self.is_leaf:
             attrs = {"attrs": dict(self.attrs)} if self.attrs else {}
@@ -128,7 +128,7 @@ class Draft:
         self.nodes = list(program.nodes)
         self.outputs = list(program.outputs)
 
-    def op(self, kind: str, *inputs: int, **attrs: Any) -> int:
+    def op(self, kind: str, *inputs: int, **attrs: object) -> int:
         """A new op on nodes."""
         self.nodes.append(Node(kind, inputs, attrs))
         return len(self.nodes) - 1

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
 from ...ir.relax import Attributes
 from ...tvm import tvm
-from ...tvm.types import Expr, IRModule
+from ...tvm.types import Attrs, Expr, IRModule
 
 if TYPE_CHECKING:
     import onnx
 
 
-def op_calls(mod: IRModule) -> list[tuple[str, dict[str, Any]]]:
+def op_calls(mod: IRModule) -> list[tuple[str, Attrs]]:
     """Each op of `main` by its name without the prefix, with its attributes."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    found: list[tuple[str, Attrs]] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Expr) -> None:
         if _is_call(node):
             found.append((_name(node), dict(Attributes(node.attrs))))
 
@@ -27,7 +28,7 @@ def op_calls(mod: IRModule) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def planted(mod: IRModule, op: str, index: int = 0, **attrs: Any) -> IRModule:
+def planted(mod: IRModule, op: str, index: int = 0, **attrs: object) -> IRModule:
     """`main` with these attributes at the op of this name, the `index`-th of them; typed anew."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     func = _Planted(op, index, attrs).visit_expr(mod["main"])
@@ -42,12 +43,12 @@ def output_types(mod: IRModule) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
 
 
-def by_frontend(model: onnx.ModelProto) -> Any:
+def by_frontend(model: onnx.ModelProto) -> IRModule:
     """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
     return from_onnx(model, keep_params_in_input=False)
 
 
-def _is_call(node: Any) -> bool:
+def _is_call(node: Expr) -> bool:
     return isinstance(node, relax.Call) and isinstance(node.op, tvm.ir.Op)
 
 
@@ -57,7 +58,7 @@ def _name(call: Expr) -> str:
 
 @relax.expr_functor.mutator
 class _Planted(relax.PyExprMutator):
-    def __init__(self, op: str, index: int, attrs: dict[str, Any]) -> None:
+    def __init__(self, op: str, index: int, attrs: Mapping[str, object]) -> None:
         super().__init__()
         self.op, self.left, self.attrs = op, index, attrs
 

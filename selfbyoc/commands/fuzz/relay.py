@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tvm import relay
 
 from ...tvm import tvm
-from ...tvm.types import Expr, IRModule
+from ...tvm.types import Attrs, Expr, IRModule
 
 if TYPE_CHECKING:
     import onnx
 
 
-def op_calls(mod: IRModule) -> list[tuple[str, dict[str, Any]]]:
+def op_calls(mod: IRModule) -> list[tuple[str, Attrs]]:
     """Each op of `main` by its name, with its attributes."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    found: list[tuple[str, Attrs]] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Expr) -> None:
         if _is_call(node):
             found.append((str(node.op.name), _attrs(node)))
 
@@ -25,7 +26,7 @@ def op_calls(mod: IRModule) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def planted(mod: IRModule, op: str, index: int = 0, **attrs: Any) -> IRModule:
+def planted(mod: IRModule, op: str, index: int = 0, **attrs: object) -> IRModule:
     """`main` with these attributes at the op of this name, the `index`-th of them; typed anew."""
     func = _Planted(op, index, attrs).visit(mod["main"])
     untyped = relay.Function(func.params, func.body)
@@ -39,23 +40,23 @@ def output_types(mod: IRModule) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
 
 
-def by_frontend(model: onnx.ModelProto) -> Any:
+def by_frontend(model: onnx.ModelProto) -> IRModule:
     """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
     return relay.frontend.from_onnx(model, freeze_params=True)[0]
 
 
-def _is_call(node: Any) -> bool:
+def _is_call(node: Expr) -> bool:
     return isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
 
 
-def _attrs(call: Expr) -> dict[str, Any]:
+def _attrs(call: Expr) -> Attrs:
     if call.attrs is None:
         return {}
     return {str(key): call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 (no dict)
 
 
 class _Planted(relay.ExprMutator):
-    def __init__(self, op: str, index: int, attrs: dict[str, Any]) -> None:
+    def __init__(self, op: str, index: int, attrs: Mapping[str, object]) -> None:
         super().__init__()
         self.op, self.left, self.attrs = op, index, attrs
 

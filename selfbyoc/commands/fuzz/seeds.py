@@ -98,7 +98,7 @@ class _Tracer:
         return not isinstance(node, Many) and all(map(self._is_given, node.below()))
 
 
-def _plain(node: Op) -> dict[str, Any]:
+def _plain(node: Op) -> dict[str, object]:
     """The attributes that are not the default; a predicate in a pattern stands for that."""
     default = KINDS[node.kind].attrs
     return {

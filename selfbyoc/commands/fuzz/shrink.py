@@ -9,6 +9,7 @@ from typing import Any
 
 from .infer import Invalid, Type, infer
 from .judge import Finding
+from .like.mutant import Mutant
 from .program import CONSTANT, INPUT, ITEM, Draft, Program
 from .shapes import at_places, everywhere, valid
 
@@ -43,7 +44,7 @@ def shrunk(
     return best
 
 
-def _text(program: Any) -> str | bytes:
+def _text(program: Program | Mutant) -> str | bytes:
     """What two programs have in common that are one."""
     if isinstance(program, Program):
         return replace(program, grown=()).to_json()

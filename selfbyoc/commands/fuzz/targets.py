@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from ...codegen.target import host_target
 from ...errors import TargetError
@@ -12,6 +11,8 @@ from ...machine import host
 from ...partition import check_target
 from ...tvm import make_target, target_dict
 from ...tvm.types import Target
+from .like.mutant import Mutant
+from .program import Program
 
 SHARE = 1 / 3  # of programs
 # By what they have: SSE, AVX2, AVX-512; where they differ in caches or in units.
@@ -28,7 +29,7 @@ class Setting:
     composites: tuple[str, ...] = ()
     opt_level: int | None = None  # 0 saves a third of the time; None is what the target says
 
-    def of(self, program: Any) -> Target:
+    def of(self, program: Program | Mutant) -> Target:
         """The target of a program or a mutant, which may name one of its own."""
         told = program.target or self.target
         made = host_target() if told is None else check_target(told)

@@ -5,8 +5,8 @@ groups that are no channels, branches of one value that stride differently, imag
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
+from ...tvm.types import Attrs
 from .infer import Type
 from .program import CONSTANT, Draft, Node, Program
 from .shapes import at_places
@@ -68,7 +68,7 @@ def window(program: Program, types: Types, rng: Random) -> Program | None:
     return draft.done(f"conv2d of {kernel} in {attrs['groups']} groups, {_told(attrs)}")
 
 
-def _told(attrs: dict[str, Any]) -> str:
+def _told(attrs: Attrs) -> str:
     return f"strides {attrs['strides']}, pads {attrs['padding']}, dilation {attrs['dilation']}"
 
 

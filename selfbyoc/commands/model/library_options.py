@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...models.sizes import parse_sizes
-from ..command import add_command, at_least, runs
+from ..command import Commands, add_command, at_least, runs
 from ..model_file import add_model, add_range, add_shape, checked
 
 
@@ -20,7 +19,7 @@ class Named:
     path: Path
 
 
-def add_compile(commands: Any) -> None:
+def add_compile(commands: Commands) -> None:
     """From a model to a file that runs."""
     parser = add_command(
         commands, "compile", "a model as a library: one file that `run` and selfbyoc.load take",
@@ -46,7 +45,7 @@ def add_compile(commands: Any) -> None:
     parser.set_defaults(run=runs("model.compile", "run"))
 
 
-def add_run(commands: Any) -> None:
+def add_run(commands: Commands) -> None:
     """A library on arrays."""
     parser = add_command(
         commands, "run", "a library on .npy files or made-up inputs: shapes, ranges, time",
@@ -69,7 +68,7 @@ def add_run(commands: Any) -> None:
     parser.set_defaults(run=runs("model.run", "run"))
 
 
-def add_show(commands: Any) -> None:
+def add_show(commands: Commands) -> None:
     """What a model or a library is."""
     parser = add_command(
         commands, "show", "inputs, outputs, kernels, target and versions of a model or a library",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ..command import add_command, at_least, runs, seconds
+from ..command import Commands, add_command, at_least, runs, seconds
 from ..model_file import add_model, add_size
 
 _TARGET = "what to build for; default: this machine's CPU"
 _COMPOSITE = "about this composite alone"
 
 
-def add_explain(commands: Any) -> None:
+def add_explain(commands: Commands) -> None:
     """What matches, what does not, and why."""
     parser = add_command(
         commands, "explain", "what matches in a model, what nearly does, why",
@@ -34,7 +33,7 @@ def add_explain(commands: Any) -> None:
     parser.set_defaults(run=runs("model.explain", "inspect", "Question"))
 
 
-def add_melting(commands: Any) -> None:
+def add_melting(commands: Commands) -> None:
     """The loops."""
     parser = add_command(
         commands, "melting", "each kernel's loop nest, and what it saves",
@@ -54,7 +53,7 @@ def add_melting(commands: Any) -> None:
     parser.set_defaults(run=runs("model.melting", "show"))
 
 
-def add_verify(commands: Any) -> None:
+def add_verify(commands: Commands) -> None:
     """Whether it is right."""
     parser = add_command(
         commands, "verify", "each kernel on edge inputs, against references",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,9 @@ def run(console: Console, asked: Request) -> bool:
     return found.ok
 
 
-def _verified(mod: IRModule, asked: Request, watch: Any) -> Verification:
+def _verified(
+    mod: IRModule, asked: Request, watch: Callable[[Verdict], None] | None
+) -> Verification:
     options: dict[str, Any] = {"kinds": asked.kind, "seed": asked.seed, "timeout": asked.timeout}
     composites = composites_in(asked.composites)
     with naming(asked.model):

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...common.optional import extra
 from ...graph import OpCall, OpGraph, Value
@@ -16,6 +16,9 @@ from ...partition.report import Report
 from ...printable import quiet, shown_name
 from .folded import Node, nodes, sources
 from .parts import names
+
+if TYPE_CHECKING:
+    import pygraphviz
 
 # Paul Tol's "bright" and "muted" colours: told apart by colour-blind readers too.
 PALETTE = (
@@ -85,7 +88,7 @@ def draw(
     return _element(svg)
 
 
-def _edges(dot: Any, graph: OpGraph, found: Sequence[Node]) -> None:
+def _edges(dot: pygraphviz.AGraph, graph: OpGraph, found: Sequence[Node]) -> None:
     """Between what is shown; inputs and the output are nodes of their own."""
     node_of = {call.name: node.name for node in found for call in node.calls}
     node_of |= {f"in {value.name}": f"in {value.name}" for value in graph.inputs}
@@ -114,14 +117,18 @@ def _edges(dot: Any, graph: OpGraph, found: Sequence[Node]) -> None:
             dot.add_edge(source, reader, weight=weight)
 
 
-def _value(dot: Any, name: str, label: str) -> None:
+def _value(dot: pygraphviz.AGraph, name: str, label: str) -> None:
     """What is no op: an input, the output, or a name in the place of an edge from far away."""
     dot.add_node(name, label=_plain(label), style="filled", fillcolor="#e4e7eb", color=FAINT)
     dot.get_node(name).attr["class"] = "value"
 
 
 def _boxes(
-    dot: Any, report: Report, shown: set[str], links: Mapping[str, str], notes: Mapping[str, str]
+    dot: pygraphviz.AGraph,
+    report: Report,
+    shown: set[str],
+    links: Mapping[str, str],
+    notes: Mapping[str, str],
 ) -> None:
     """A box around the ops of a kernel; a single one is coloured itself."""
     palette = colours(report)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ..command import add_command, at_least, runs
+from ..command import Commands, add_command, at_least, runs
 from ..model_file import add_shape
 
 CALIBRATIONS = ("minmax", "entropy", "percentile")
 
 
-def add_quantize(commands: Any) -> None:
+def add_quantize(commands: Commands) -> None:
     """From a model of floats to one of levels."""
     parser = add_command(
         commands, "quantize", "an ONNX model in 8 bits, by ONNX Runtime: how near, how fast",

@@ -115,7 +115,7 @@ def _write(path: Path, asked: Request, target: Target, found: Tuning) -> None:
     write_text(path, json.dumps(data, indent=1) + "\n")
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: Outcome) -> dict[str, object]:
     task = outcome.task
     return {
         "task": str(task), "key": task.key, "weight": task.weight, "ops": task.ops,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ..command import add_command, at_least, runs, seconds
+from ..command import Commands, add_command, at_least, runs, seconds
 from ..model_file import add_model
 
 
-def add_tune(commands: Any) -> None:
+def add_tune(commands: Commands) -> None:
     """The command, in the command line's list of them."""
     tune = add_command(
         commands, "tune", "search better numbers for the schedules of a model",
@@ -37,7 +36,7 @@ def add_tune(commands: Any) -> None:
     tune.set_defaults(run=runs("tune.command", "show"))
 
 
-def add_records(commands: Any) -> None:
+def add_records(commands: Commands) -> None:
     """As `add_tune`."""
     records = add_command(
         commands, "records", "the records of tuning in a folder",

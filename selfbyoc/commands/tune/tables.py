@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -72,7 +71,7 @@ def changed(task: Task, record: Record | None) -> str:
     return ", ".join(f"{n} {_text(c.default)} -> {_text(c.taken)}" for n, c in other.items())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 

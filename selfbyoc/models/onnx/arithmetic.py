@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-def _remainder(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _remainder(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Of floats with the sign of the divisor: TVM's has none of what is infinite."""
     dtype = graph.dtype(node.input[0])
     if attributes(node).get("fmod", 0) or dtype is None or dtype.kind != "f":
@@ -58,7 +58,7 @@ def _normal(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | No
     return steps.instead(steps("Div", x, steps("Where", is_none, np.ones((), dtype), size)))
 
 
-def _determinant(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _determinant(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """By elimination, the largest element of each column first."""
     shape, dtype = graph.shape(node.input[0]), graph.dtype(node.input[0])
     if shape is None or dtype is None:
@@ -89,7 +89,7 @@ def _determinant(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Reshape", found, np.asarray(shape[:-2], np.int64)))
 
 
-def _by_squares(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _by_squares(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """An RMSNormalization over all axes, for which 0.27 builds nothing."""
     given, rank, dtype = attributes(node), graph.rank(node.input[0]), graph.dtype(node.input[0])
     if rank is None or dtype is None or given.get("axis", -1) % rank:
@@ -104,7 +104,7 @@ def _by_squares(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Mul", normal, node.input[1]))
 
 
-def _layer_norm(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _layer_norm(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A LayerNormalization whose mean or whose spread is read, too."""
     rank, dtype, given = graph.rank(node.input[0]), graph.dtype(node.input[0]), attributes(node)
     if not any(name in graph.read for name in node.output[1:]) or rank is None or dtype is None:
@@ -125,7 +125,7 @@ def _layer_norm(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(found, mean, inverse)
 
 
-def _turned(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _turned(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A SpaceToDepth whose columns and rows come after the depth."""
     shape, given = graph.shape(node.input[0]), attributes(node)
     if given.get("mode", b"DCR") != b"CRD" or shape is None:

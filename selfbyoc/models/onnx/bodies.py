@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def as_model(
     body: onnx.GraphProto,
     given: Iterable[Given],
     constants: Mapping[str, np.ndarray],
-    opsets: Sequence[Any],
+    opsets: Sequence[onnx.OperatorSetIdProto],
 ) -> onnx.ModelProto:
     """A body and the constants that it reads around it. What it says of its shapes is forgotten:
     those of its inputs are known better.

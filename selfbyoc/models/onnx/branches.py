@@ -120,7 +120,9 @@ def _taken(model: onnx.ModelProto, conditions: Mapping[int, bool]) -> onnx.Model
     return done
 
 
-def _inlined(branch: onnx.GraphProto, node: onnx.NodeProto) -> tuple[list[Any], list[Any]]:
+def _inlined(
+    branch: onnx.GraphProto, node: onnx.NodeProto
+) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
     """The nodes and constants of a branch, with names that nothing else has."""
     branch = _copy(branch)
     defined = [out for each in branch.node for out in each.output if out]
@@ -132,7 +134,7 @@ def _inlined(branch: onnx.GraphProto, node: onnx.NodeProto) -> tuple[list[Any], 
     return [*branch.node, *handed], list(branch.initializer)
 
 
-def renamed(body: Any, name: Callable[[str], str]) -> Any:
+def renamed(body: onnx.GraphProto, name: Callable[[str], str]) -> onnx.GraphProto:
     """A copy of a loop's body whose values have other names."""
     body = _copy(body)
     defined = [value.name for value in (*body.input, *body.initializer)]
@@ -156,5 +158,5 @@ def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
         value.name = names.get(value.name, value.name)
 
 
-def _copy(message: Any) -> Any:
-    return type(message).FromString(message.SerializeToString())
+def _copy(body: onnx.GraphProto) -> onnx.GraphProto:
+    return type(body).FromString(body.SerializeToString())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ops.kind import OWN
 from ...ops.vocabulary import attrs_of
+from ...tvm.types import Attrs
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _SLICES_TAKE_INPUTS = 10  # since this opset
 class Folding(Steps):
     """Steps for weights, which must be known to be packed; values go by their names."""
 
-    def own(self, kind: str, count: int, *inputs: str, **attrs: Any) -> list[str]:
+    def own(self, kind: str, count: int, *inputs: str, **attrs: object) -> list[str]:
         """The results of an op of the vocabulary that none of ONNX's is."""
         return self.results(count, OWN + kind, *inputs, domain=OWN[:-1], **attrs)
 
@@ -89,7 +90,7 @@ def without_own(graph: onnx.GraphProto) -> onnx.GraphProto:
     return known
 
 
-def own_attrs(op: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
+def own_attrs(op: str, attrs: Attrs) -> dict[str, Any]:
     """The attributes of an op of this library's own, as a frontend of TVM's read them."""
     told = {name: value for name, value in attrs.items() if name != "tvm_custom"}
     text = {n: v.decode() if isinstance(v, bytes) else v for n, v in told.items()}

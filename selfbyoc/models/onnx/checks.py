@@ -53,7 +53,7 @@ def _unread(node: onnx.NodeProto, graph: Graph) -> str:
     return ""
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 

@@ -5,7 +5,7 @@ diagonals, lengths, the axis itself. Rows at computed places stand for them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-def _padded(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _padded(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """By pads that are data, or a value that is."""
     if len(node.input) < 2 or all(not n or _is_known(n, graph) for n in node.input[1:]):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def _lowest(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | No
     return None
 
 
-def _gelu_by_tanh(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _gelu_by_tanh(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """0.17's frontend takes it for the exact one: the formula of ONNX instead."""
     if not IS_RELAY or attributes(node).get("approximate", b"none") == b"none":
         return None
@@ -66,26 +66,26 @@ def _crossed(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | N
     return steps.instead(steps("Min", raised, np.asarray(high, dtype)))
 
 
-def _plain(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _plain(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """0.17's frontend knows nothing of how floats of 8 bits are rounded, and raises."""
     given = attributes(node)
     kept = {key: value for key, value in given.items() if key not in ("saturate", "round_mode")}
     return [remade(node, attributes=kept)] if IS_RELAY and kept != given else None
 
 
-def _sampled(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _sampled(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Before opset 20 two modes of GridSample had other names, which 0.17's frontend knows."""
     given, names = attributes(node), {b"linear": "bilinear", b"cubic": "bicubic"}
     mode = names.get(given.get("mode", b"linear"))
     return [remade(node, attributes=given | {"mode": mode})] if IS_RELAY and mode else None
 
 
-def is_float(dtype: np.dtype[Any]) -> bool:
+def is_float(dtype: np.dtype) -> bool:
     """Whether a dtype is a float of 16 bits or more, bfloat16 too."""
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
-def limits(dtype: np.dtype[Any]) -> Any:
+def limits(dtype: np.dtype) -> np.finfo:
     """What NumPy's finfo says, of bfloat16 too."""
     return np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
 

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Set
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from .graph import is_of_onnx, nodes, opset_of
@@ -38,7 +38,7 @@ def expanded(model: onnx.ModelProto, known: Set[str]) -> onnx.ModelProto:
     return model
 
 
-def _once(model: onnx.ModelProto, known: Set[str]) -> Any | None:
+def _once(model: onnx.ModelProto, known: Set[str]) -> onnx.ModelProto | None:
     """With what takes these ops' place, which may be ops of that kind; None where nothing does."""
     read = {name for node in nodes(model.graph) for name in node.input}
     read |= {value.name for value in model.graph.output}
@@ -86,7 +86,7 @@ def _typed(model: onnx.ModelProto, inputs: Set[str]) -> onnx.ModelProto:
     return done
 
 
-def _with_defaults(node: onnx.NodeProto, schema: Any) -> None:
+def _with_defaults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> None:
     """The inliner leaves attributes away that a function reads and a node does not give."""
     given = {attribute.name for attribute in node.attribute}
     for name, attribute in schema.attributes.items():
@@ -114,7 +114,7 @@ def _is_function(node: onnx.NodeProto, model: onnx.ModelProto) -> bool:
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def _schema(node: onnx.NodeProto, model: onnx.ModelProto) -> Any | None:
+def _schema(node: onnx.NodeProto, model: onnx.ModelProto) -> onnx.defs.OpSchema | None:
     """What onnx says of an op; None of one that it does not know."""
     defs, versions = extra("onnx").defs, {e.domain: e.version for e in model.opset_import}
     version = opset_of(model) if is_of_onnx(node) else versions.get(node.domain, 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .graph import Graph, attributes, nodes, where
 
@@ -39,7 +39,7 @@ def below_zero(model: onnx.ModelProto, *, inside: bool = False) -> str:
     return ""
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[Any]:
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     yield graph
     for node in nodes(graph):
         for attribute in node.attribute:

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .graph import Graph, attributes
+from .graph import Graph, NodeAttrs, attributes
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def windows_of(
-    image: Sequence[int], given: dict[str, Any], sizes: Sequence[int]
+    image: Sequence[int], given: NodeAttrs, sizes: Sequence[int]
 ) -> tuple[list[np.ndarray], list[int]]:
     """Of each axis the places that windows read: windows x elements; and how many windows."""
     ones = [1] * len(image)
@@ -37,7 +37,7 @@ def windows_of(
     return found, [len(each) for each in found]
 
 
-def places_of_maxima(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def places_of_maxima(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A MaxPool whose second result is used."""
     used = len(node.output) > 1 and node.output[1] in graph.read
     shape, dtype, given = graph.shape(node.input[0]), graph.dtype(node.input[0]), attributes(node)
@@ -66,7 +66,7 @@ def places_of_maxima(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None
     return steps.instead(values, steps("Reshape", steps("Add", place, base), whole))
 
 
-def _deformed(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _deformed(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A DeformConv of images: pixels between pixels, in rows, times the weights."""
     shape, weights, offsets = (graph.shape(name) for name in node.input[:3])
     dtype, given = graph.dtype(node.input[0]), attributes(node)
@@ -100,7 +100,12 @@ def _deformed(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
 
 
 def _between(
-    steps: Steps, data: str, at: Sequence[str], image: Sequence[int], shape: Any, dtype: Any
+    steps: Steps,
+    data: str,
+    at: Sequence[str],
+    image: Sequence[int],
+    shape: Sequence[int],
+    dtype: np.dtype,
 ) -> str:
     """Pixels at places that are no whole numbers, of the four around each; outside there is 0."""
     n, parts, _, count = shape
@@ -124,7 +129,7 @@ def _between(
     return total
 
 
-def _written(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _written(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A TensorScatter: of each place in the cache, what is written there, or what was."""
     shape, update, given = graph.shape(node.input[0]), graph.shape(node.input[1]), attributes(node)
     if shape is None or update is None:
@@ -145,7 +150,7 @@ def _written(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Where", steps("Equal", kept, away), new, node.input[0]))
 
 
-def _counted_grams(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _counted_grams(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A TfIdfVectorizer of numbers: each n-gram compared with all that a text has."""
     shape, given = graph.shape(node.input[0]), attributes(node)
     pool, dtype = given.get("pool_int64s"), graph.dtype(node.input[0])
@@ -192,7 +197,7 @@ def _count(steps: Steps, text: str, places: np.ndarray, grams: np.ndarray) -> st
     return steps.over("ReduceSum", whole, [1], keepdims=0)
 
 
-def _weighted(steps: Steps, total: str, given: dict[str, Any], width: int) -> str:
+def _weighted(steps: Steps, total: str, given: NodeAttrs, width: int) -> str:
     """Weights are in the order of the results, as ONNX Runtime and onnx's reference have them."""
     if given["mode"] == b"IDF":
         total = steps("Min", total, np.float32(1))

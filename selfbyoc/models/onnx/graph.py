@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ...common.optional import extra
 
 if TYPE_CHECKING:
     import onnx
+
+NodeAttrs: TypeAlias = dict[str, Any]  # by name: numbers, bytes, tensors, graphs, lists of these
+Message: TypeAlias = Any  # of protobuf, which ships no types
 
 
 class Graph:
@@ -38,7 +41,7 @@ class Graph:
         return found
 
     @cached_property
-    def _types(self) -> dict[str, Any]:
+    def _types(self) -> dict[str, onnx.TypeProto.Tensor]:
         sides = (self.graph.input, self.graph.value_info, self.graph.output)
         return {v.name: v.type.tensor_type for side in sides for v in side}
 
@@ -97,7 +100,7 @@ class Graph:
             return int(self._types[name].elem_type)
         return int(self._constants[name].data_type) if name in self._constants else 0
 
-    def dtype(self, name: str) -> np.dtype[Any] | None:
+    def dtype(self, name: str) -> np.dtype | None:
         """The dtype of a value, if it is known and one of NumPy's."""
         try:
             number = self.dtype_number(name)
@@ -127,11 +130,11 @@ def opset_of(model: onnx.ModelProto) -> int:
     return max(own, default=1)
 
 
-def _is_known(dim: Any) -> bool:
+def _is_known(dim: onnx.TensorShapeProto.Dimension) -> bool:
     return bool(dim.HasField("dim_value"))
 
 
-def nodes(graph: onnx.GraphProto, closed: Collection[str] = ()) -> Iterator[Any]:
+def nodes(graph: onnx.GraphProto, closed: Collection[str] = ()) -> Iterator[onnx.NodeProto]:
     """Those of the branches and loops inside, too, but not what is within `closed` ops."""
     for node in graph.node:
         yield node
@@ -155,7 +158,7 @@ def is_of_onnx(node: onnx.NodeProto) -> bool:
     return node.domain in ("", "ai.onnx")
 
 
-def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+def attributes(node: onnx.NodeProto) -> NodeAttrs:
     """A node's attributes by name."""
     return {a.name: extra("onnx").helper.get_attribute_value(a) for a in node.attribute}
 

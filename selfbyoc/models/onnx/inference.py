@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from ...common.probes import ask_beside
@@ -81,7 +81,7 @@ def apart(call: Callable[[], str]) -> str:
     return answer.printed.strip()
 
 
-def _parts(model: onnx.ModelProto) -> Iterator[Any]:
+def _parts(model: onnx.ModelProto) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
     """What has nodes: the graph, and the model's own functions."""
     yield model.graph
     yield from model.functions
@@ -95,7 +95,7 @@ def _forget_sizes_below_zero(model: onnx.ModelProto) -> None:
                     dim.Clear()
 
 
-def _graphs(model: onnx.ModelProto) -> Iterator[Any]:
+def _graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """The graph, and those of branches and loops, in it and in functions."""
     yield model.graph
     for part in _parts(model):

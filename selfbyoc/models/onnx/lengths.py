@@ -7,7 +7,6 @@ sequence: it is a forward one over the sequences turned round.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ class Lengths:
         lengths: str,
         sizes: Sequence[str],
         sides: Sequence[bool],
-        dtype: Any,
+        dtype: np.dtype,
         of_one: Callable[[str, int], list[str]],
     ) -> None:
         """`sizes`: of the longest sequence, and of the batch; `sides`: whether each direction is a

@@ -5,7 +5,7 @@ or none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def _split(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | Non
     return steps.instead(*found)
 
 
-def _largest(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _largest(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A TopK of how many is data: all of them in order, and then the first of these."""
     shape, given = graph.shape(node.input[0]), attributes(node)
     if len(node.input) < 2 or graph.constant(node.input[1]) is not None or shape is None:
@@ -44,7 +44,7 @@ def _largest(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(*(steps("Slice", each, [0], ends, [axis]) for each in ordered))
 
 
-def _one_hot(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _one_hot(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Compared with all numbers below the depth, which may be data."""
     rank, kind = graph.rank(node.input[0]), graph.dtype(node.input[2])
     if rank is None or kind is None:
@@ -72,7 +72,7 @@ def _eye(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     return steps.instead(steps("Cast", eye, to=number))
 
 
-def _has_element(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _has_element(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Of nothing, or of a tensor."""
     if node.input and node.input[0] and graph.rank(node.input[0]) is None:
         return None

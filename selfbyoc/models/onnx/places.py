@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def _from_the_end(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto
     return [*steps.nodes, remade(node, inputs=[node.input[0], found, *node.input[2:]])]
 
 
-def _overlapping(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _overlapping(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """TVM drops boxes that overlap as much as the threshold, ONNX those that overlap more."""
     given = graph.constant(node.input[3]) if len(node.input) > 3 and node.input[3] else None
     if given is None or given.dtype != np.float32:

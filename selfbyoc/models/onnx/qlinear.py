@@ -15,7 +15,7 @@ from .steps import Steps
 if TYPE_CHECKING:
     import onnx
 
-Nodes = Sequence[Any] | None
+Nodes = Sequence["onnx.NodeProto"] | None
 _AXES_SINCE = 13  # the opset from which on scales lie along an axis
 
 
@@ -102,7 +102,7 @@ def _gemm(node: onnx.NodeProto, graph: Graph) -> Nodes:
     return steps.instead(_levels(steps, y, ys, yz, a) if ys else y)
 
 
-def _of_two(op: str) -> Callable[[Any, Graph], Nodes]:
+def _of_two(op: str) -> Callable[[onnx.NodeProto, Graph], Nodes]:
     def form(node: onnx.NodeProto, graph: Graph) -> Nodes:
         a, a_scale, az, b, bs, bz, ys, yz = _given(node, 8)
         steps = Steps(graph, node)
@@ -112,7 +112,7 @@ def _of_two(op: str) -> Callable[[Any, Graph], Nodes]:
     return form
 
 
-def _of_one(op: str, *kept: str) -> Callable[[Any, Graph], Nodes]:
+def _of_one(op: str, *kept: str) -> Callable[[onnx.NodeProto, Graph], Nodes]:
     def form(node: onnx.NodeProto, graph: Graph) -> Nodes:
         x, xs, xz, ys, yz = _given(node, 5)
         given = attributes(node)

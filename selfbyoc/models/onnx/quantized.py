@@ -4,14 +4,14 @@ floats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .checks import IS_RELAY
 from .few_bits import is_weight
-from .graph import Graph, attributes
+from .graph import Graph, NodeAttrs, attributes
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _conv_integer(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto
     return steps.instead(steps("Conv", x, weight, **attributes(node)))
 
 
-def _centred(steps: Steps, x: str, point: str, shape: Any) -> str:
+def _centred(steps: Steps, x: str, point: str, shape: str | Sequence[int] | None) -> str:
     """Less its zero point, as int32."""
     wide = steps.cast(x, np.int32)
     if not point:
@@ -67,7 +67,9 @@ def _lifted(steps: Steps, x: str) -> str:
     return steps.cast(steps("Add", steps.cast(x, np.int32), np.int32(128)), np.uint8)
 
 
-def _with_point(node: onnx.NodeProto, graph: Graph, dtype: Any) -> Sequence[onnx.NodeProto] | None:
+def _with_point(
+    node: onnx.NodeProto, graph: Graph, dtype: np.dtype | None
+) -> Sequence[onnx.NodeProto] | None:
     """With a zero point, which 0.17 wants."""
     if not IS_RELAY or len(node.input) > 2 or dtype is None or dtype.kind not in "iu":
         return None
@@ -143,12 +145,12 @@ def _by_range(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | 
     return steps.instead(steps.cast(found, np.uint8), scale, steps.cast(point, np.uint8))
 
 
-def _saturates(node: onnx.NodeProto) -> dict[str, Any]:
+def _saturates(node: onnx.NodeProto) -> NodeAttrs:
     given = attributes(node)
     return {"saturate": given["saturate"]} if "saturate" in given else {}
 
 
-def _spread(node: onnx.NodeProto, graph: Graph, steps: Steps) -> Any:
+def _spread(node: onnx.NodeProto, graph: Graph, steps: Steps) -> Callable[[str], str] | None:
     """What gives each element its scale, or its zero point; None where shapes are not known."""
     shape, scales, given = graph.shape(node.input[0]), graph.shape(node.input[1]), attributes(node)
     if scales is None or shape is None:

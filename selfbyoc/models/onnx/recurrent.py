@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import InputError
 from ...ops.cells import DIRECTIONS, FUNCTIONS, GATES, NAMES, defaults
 from .build import Folding
-from .graph import Graph, attributes
+from .graph import Graph, NodeAttrs, attributes
 from .lengths import Lengths
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def layer_of(node: onnx.NodeProto, graph: Graph) -> Layer:
     )  # fmt: skip
 
 
-def _activations(node: onnx.NodeProto, kind: str, given: dict[str, Any], directions: int) -> str:
+def _activations(node: onnx.NodeProto, kind: str, given: NodeAttrs, directions: int) -> str:
     """In the vocabulary's words; alphas and betas go to those in turn that have any."""
     names = [n.decode() for n in given.get("activations", [])] or _USUAL[kind] * directions
     left = {0: list(given.get("activation_alpha", [])), 1: list(given.get("activation_beta", []))}
@@ -172,7 +172,7 @@ class Layer:
             return nodes.transpose(name, (1, 0, 2)) if self.is_batch_first else name
         return nodes.constant(np.zeros((self.directions, 1, self.units), self._dtype(nodes)))
 
-    def _dtype(self, nodes: Folding) -> Any:
+    def _dtype(self, nodes: Folding) -> np.dtype:
         return nodes.graph.dtype(self.names[2]) or np.dtype("float32")
 
     def _called(

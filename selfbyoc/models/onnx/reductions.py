@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -73,11 +73,11 @@ def _of_nothing(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] 
     return [remade(node, "Constant", [], {"value": value})]
 
 
-def _tensor(op: str, dtype: np.dtype[Any], shape: Sequence[int] = (1,)) -> onnx.TensorProto:
+def _tensor(op: str, dtype: np.dtype, shape: Sequence[int] = (1,)) -> onnx.TensorProto:
     return extra("onnx").numpy_helper.from_array(np.full(shape, _nothing(op, dtype)))
 
 
-def _nothing(op: str, dtype: np.dtype[Any]) -> np.ndarray:
+def _nothing(op: str, dtype: np.dtype) -> np.ndarray:
     if op in ("ReduceMax", "ReduceMin"):
         low, high = (0, 1) if dtype.kind == "b" else (-np.inf, np.inf)
         if dtype.kind in "iu":
@@ -92,7 +92,7 @@ _NOTHING = {
 }  # fmt: skip
 
 
-def _of_bools(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _of_bools(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """The largest or the smallest bool, as a byte."""
     if graph.dtype(node.input[0]) != np.bool_:
         return None
@@ -123,7 +123,7 @@ def _of_infinity(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]
     return steps.instead(steps("Add", logarithm, peak))
 
 
-def _along_data(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _along_data(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Along axes that are data: the elements in another order, with these axes last, as rows."""
     rank = graph.rank(node.input[0])
     shape = graph.shape(node.input[1]) if len(node.input) > 1 and node.input[1] else None

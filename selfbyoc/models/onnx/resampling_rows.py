@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .graph import Graph, attributes
+from .graph import Graph, NodeAttrs, attributes
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def as_rows(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | No
     return steps.instead(x)
 
 
-def _narrowed(steps: Steps, x: str, dtype: np.dtype[Any]) -> str:
+def _narrowed(steps: Steps, x: str, dtype: np.dtype) -> str:
     """Of integers the nearest one there is."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -93,7 +93,7 @@ def _axes(node: onnx.NodeProto, graph: Graph, steps: Steps, rank: int) -> list[_
     return found
 
 
-def _of_sizes(steps: Steps, sizes: str, width: str, how: dict[str, Any]) -> tuple[str, str]:
+def _of_sizes(steps: Steps, sizes: str, width: str, how: NodeAttrs) -> tuple[str, str]:
     """The new sizes and the scales, for sizes that are asked for."""
     scale = steps("Div", steps.cast(sizes, np.float64), width)
     policy = how.get("keep_aspect_ratio_policy", b"stretch")
@@ -106,7 +106,7 @@ def _of_sizes(steps: Steps, sizes: str, width: str, how: dict[str, Any]) -> tupl
     return steps.cast(rounded, np.int64), scale
 
 
-def _coordinates(steps: Steps, axis: _Axis, how: dict[str, Any]) -> tuple[str, str]:
+def _coordinates(steps: Steps, axis: _Axis, how: NodeAttrs) -> tuple[str, str]:
     """Where the new pixels lie among the old ones, as ONNX has it; and which lie outside of the
     image, where that counts.
     """
@@ -140,7 +140,7 @@ def _coordinates(steps: Steps, axis: _Axis, how: dict[str, Any]) -> tuple[str, s
     return at, outside
 
 
-def _nearest(steps: Steps, axis: _Axis, at: str, how: dict[str, Any]) -> str:
+def _nearest(steps: Steps, axis: _Axis, at: str, how: NodeAttrs) -> str:
     mode, half = how.get("nearest_mode", b"round_prefer_floor"), np.float64(0.5)
     kind = "Floor" if mode in (b"floor", b"round_prefer_ceil") else "Ceil"
     if mode == b"round_prefer_floor":
@@ -157,7 +157,7 @@ def _inside(steps: Steps, places: str, axis: _Axis) -> str:
 
 
 def _summed(
-    steps: Steps, x: str, axis: _Axis, at: str, how: dict[str, Any], rank: int, dtype: Any
+    steps: Steps, x: str, axis: _Axis, at: str, how: NodeAttrs, rank: int, dtype: np.dtype
 ) -> str:
     """Neighbours, weighted by how far away they are."""
     one, is_cubic = np.float64(1), how.get("mode") == b"cubic"
@@ -184,7 +184,7 @@ def _summed(
     return steps.over("ReduceSum", steps("Mul", picked, weights), [axis.number + 1], keepdims=0)
 
 
-def _offsets(steps: Steps, axis: _Axis, reach: int, how: dict[str, Any]) -> tuple[str, str]:
+def _offsets(steps: Steps, axis: _Axis, reach: int, how: NodeAttrs) -> tuple[str, str]:
     """How far a pixel's weight goes, by which distances are multiplied; and the neighbours that
     it reaches, counted from the one before.
     """
@@ -204,7 +204,7 @@ def _linear(steps: Steps, away: str) -> str:
     return steps("Max", steps("Sub", np.float64(1), away), np.float64(0))
 
 
-def _cubic(steps: Steps, away: str, how: dict[str, Any]) -> str:
+def _cubic(steps: Steps, away: str, how: NodeAttrs) -> str:
     """The weight of a pixel that is so far away."""
     a = np.float64(how.get("cubic_coeff_a", -0.75))
 

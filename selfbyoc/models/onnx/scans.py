@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from .checks import IS_RELAY
 from .graph import Graph, attributes
 from .loops import MOST, constants_of, is_nested, joined, step
 from .steps import Steps
+
+if TYPE_CHECKING:
+    import onnx
+
 
 _WITHOUT_BATCH = 9  # opset; before it a Scan had an axis of batches, and lengths of each
 _SLICES_TAKE_STEPS = 10
@@ -35,7 +39,7 @@ class _Scan:
     length: int | None  # None: data decide
 
 
-def _scanned(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _scanned(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     if graph.opset < _WITHOUT_BATCH:
         return _of_batches(node, graph)
     scan = _read(node, graph)
@@ -47,7 +51,7 @@ def _scanned(node: Any, graph: Graph) -> Sequence[Any] | None:
     return None if IS_RELAY else _as_loop(Steps(graph, node), scan)
 
 
-def _read(node: Any, graph: Graph) -> _Scan | None:
+def _read(node: onnx.NodeProto, graph: Graph) -> _Scan | None:
     """None where not even the number of axes is known."""
     given = attributes(node)
     count = given["num_scan_inputs"]
@@ -83,7 +87,7 @@ def _unrolled(steps: Steps, scan: _Scan) -> list[str]:
     return [*states, *outputs]
 
 
-def _of_batches(node: Any, graph: Graph) -> Sequence[Any] | None:
+def _of_batches(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """Opset 8: each element of the batch by itself, of one length."""
     given, (lengths, *inputs) = attributes(node), node.input
     count = given["num_scan_inputs"]
@@ -107,7 +111,7 @@ def _of_batches(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(*(joined(steps, parts, 0) for parts in zip(*results, strict=True)))
 
 
-def _as_loop(steps: Steps, scan: _Scan) -> Sequence[Any] | None:
+def _as_loop(steps: Steps, scan: _Scan) -> Sequence[onnx.NodeProto] | None:
     """A Loop whose steps pick their rows out of what the Scan reads."""
     graph, length = steps.graph, scan.length
     ranks = [graph.rank(name) for name in steps.node.output[len(scan.states) :]]
@@ -132,7 +136,7 @@ def _counted(steps: Steps, scan: _Scan) -> str:
     return steps("Gather", steps("Shape", scan.read[0]), np.int64(scan.axes[0]))
 
 
-def _loop_body(steps: Steps, scan: _Scan, count: str) -> Any:
+def _loop_body(steps: Steps, scan: _Scan, count: str) -> onnx.GraphProto:
     """The Scan's body, which takes the number of its step instead of its rows."""
     onnx, graph = extra("onnx"), steps.graph
     body, helper = renamed(scan.body, graph.free_name), onnx.helper

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from ...errors import InputError
+from .graph import Message
 
 if TYPE_CHECKING:
     import onnx
@@ -39,16 +40,16 @@ def check_sound(model: onnx.ModelProto, what: str) -> None:
         raise InputError(f"{what}: {err}") from err
 
 
-def tensors(model: onnx.ModelProto) -> Iterator[Any]:
+def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """All of them: weights, and those in attributes."""
     return (found for _, found in _messages(model) if _is_tensor(found))
 
 
-def _is_tensor(message: Any) -> bool:
+def _is_tensor(message: Message) -> bool:
     return bool(message.DESCRIPTOR.name == "TensorProto")
 
 
-def _messages(model: onnx.ModelProto) -> Iterator[tuple[str, Any]]:
+def _messages(model: onnx.ModelProto) -> Iterator[tuple[str, Message]]:
     """All that it consists of, outer ones first, and where they are. Of a tensor nothing is asked
     that would copy it.
     """
@@ -64,14 +65,14 @@ def _messages(model: onnx.ModelProto) -> Iterator[tuple[str, Any]]:
                 waiting += [(f"{place}.{field.name}", each) for each in inner]
 
 
-def _check_texts(message: Any, place: str) -> None:
+def _check_texts(message: Message, place: str) -> None:
     for field, value in message.ListFields():
         if field.type == field.TYPE_STRING:
             for text in [value] if isinstance(value, (str, bytes)) else value:
                 _check_text(text, f"{place}.{field.name}")
 
 
-def _check_text(text: Any, place: str) -> None:
+def _check_text(text: object, place: str) -> None:
     if not isinstance(text, str):  # so protobuf hands out what is no text
         raise ValueError(f"{place} is no UTF-8: {text!r:.60}")
 

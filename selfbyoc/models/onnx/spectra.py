@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def _along(
     shape: Sequence[int],
     axis: int,
     length: int | None,
-    dtype: Any,
+    dtype: np.dtype,
 ) -> str:
     """x, its axis last but one, times waves of cosines and sines."""
     given = attributes(node)
@@ -79,7 +79,7 @@ def _along(
     return steps("Transpose", joined, perm=[int(n) for n in np.argsort(order)])
 
 
-def _frames(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _frames(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """An STFT of steps and lengths that are known: frames, and the transform of each."""
     shape, dtype = graph.shape(node.input[0]), graph.dtype(node.input[0])
     step = _known(node, 1, graph)

@@ -29,10 +29,10 @@ class Steps:
     def __init__(self, graph: Graph, node: onnx.NodeProto) -> None:
         self.graph, self.node, self.nodes = graph, node, list[Any]()
 
-    def __call__(self, op: str, *inputs: Value, **attributes: Any) -> str:
+    def __call__(self, op: str, *inputs: Value, **attributes: object) -> str:
         return self.results(1, op, *inputs, **attributes)[0]
 
-    def results(self, count: int, op: str, *inputs: Value, **attributes: Any) -> list[str]:
+    def results(self, count: int, op: str, *inputs: Value, **attributes: object) -> list[str]:
         """The results of an op that has several."""
         given = [x if isinstance(x, str) else self.constant(x) for x in inputs]
         prefix = self.node.name or next(filter(None, self.node.output))
@@ -40,19 +40,19 @@ class Steps:
         self.nodes.append(extra("onnx").helper.make_node(op, given, outputs, **attributes))
         return outputs
 
-    def constant(self, value: Any, dtype: Any = None) -> str:
+    def constant(self, value: object, dtype: np.typing.DTypeLike | None = None) -> str:
         """The name of a constant; Python's integers are int64."""
         plain = isinstance(value, (int, list, tuple)) and dtype is None
         return self.graph.add(np.asarray(value, np.int64 if plain else dtype))
 
-    def over(self, op: str, x: Value, axes: Sequence[int], **attributes: Any) -> str:
+    def over(self, op: str, x: Value, axes: Sequence[int], **attributes: object) -> str:
         """An op that takes axes, as an attribute or as an input: this opset's."""
         first = _AXES_ARE_INPUTS.get(op, _REDUCTIONS_TAKE_INPUTS)
         if self.graph.opset >= first:
             return self(op, x, list(axes), **attributes)
         return self(op, x, axes=list(axes), **attributes)
 
-    def cast(self, x: Value, dtype: Any) -> str:
+    def cast(self, x: Value, dtype: np.typing.DTypeLike | None) -> str:
         """A value in another dtype, one of NumPy's."""
         to = extra("onnx").helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self("Cast", x, to=to)

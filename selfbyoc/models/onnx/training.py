@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MASK_IS_BOOL = 12  # since this opset, and all of it is true where nothing is dropped
 
 
-def _batch_norm(node: onnx.NodeProto, graph: Graph) -> Sequence[Any] | None:
+def _batch_norm(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     x, scale, bias, mean, var = node.input
     given, rank, dtype = attributes(node), graph.rank(x), graph.dtype(x)
     if not given.get("training_mode", 0) or rank is None or dtype is None:

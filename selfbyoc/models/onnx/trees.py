@@ -5,7 +5,7 @@ TVM's frontends has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...common.optional import extra
 from ...errors import InputError
 from ...ops.trees import COMPARED, SUMMED
 from .build import Folding
-from .graph import Graph, attributes
+from .graph import Graph, NodeAttrs, attributes
 
 if TYPE_CHECKING:
     import onnx
@@ -46,7 +46,7 @@ def _form(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     return nodes.instead(*nodes.own("tree_ensemble", 1, *inputs, **attrs))
 
 
-def _check(node: Any, given: dict[str, Any], modes: list[int], summed: str) -> None:
+def _check(node: onnx.NodeProto, given: NodeAttrs, modes: list[int], summed: str) -> None:
     found = ""
     if len(modes) != 1 or modes[0] >= len(_COMPARED):
         found = f"expected one mode for all nodes, of 0 to {len(_COMPARED) - 1}, found {modes}"
@@ -59,7 +59,7 @@ def _check(node: Any, given: dict[str, Any], modes: list[int], summed: str) -> N
         raise InputError(f"{node.op_type} {node.name!r}: {found}")
 
 
-def _ways(given: dict[str, Any], is_turned: bool) -> np.ndarray:
+def _ways(given: NodeAttrs, is_turned: bool) -> np.ndarray:
     """[nodes, 3]: where each leads if its comparison is false, if it holds, and for NaN; leaves
     count backwards from -1. `is_turned`: it holds where the node's own is false.
     """
@@ -75,7 +75,7 @@ def _ways(given: dict[str, Any], is_turned: bool) -> np.ndarray:
 
 
 def _fault(
-    given: dict[str, Any], ways: np.ndarray, nodes: int, leaves: int, features: int | None
+    given: NodeAttrs, ways: np.ndarray, nodes: int, leaves: int, features: int | None
 ) -> str:
     """What would be read beyond a table, or go round for ever; "": nothing."""
     looked = {

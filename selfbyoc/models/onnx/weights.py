@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...common.optional import extra
+from .graph import Message
 
 if TYPE_CHECKING:
     import onnx
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 _WEIGHT = 4096  # elements from which a constant is a weight: no shape, no table of limits or axes
 
 
-def without_weights(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
+def without_weights(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, onnx.TensorProto]]:
     """The model with large constants as inputs, and these constants by name."""
     bare = type(model)()
     given = {value.name for value in model.graph.input}
@@ -32,7 +33,7 @@ def without_weights(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     return bare, weights
 
 
-def _copy(message: Any, field: Any, value: Any) -> None:
+def _copy(message: Message, field: Any, value: Any) -> None:
     if hasattr(value, "extend"):
         getattr(message, field.name).extend(value)
     elif field.message_type is not None:

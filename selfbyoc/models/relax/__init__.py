@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...tvm import tvm
 from ...tvm.types import Executable, IRModule, Target
@@ -51,10 +51,10 @@ def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
 
 
 def from_torch(
-    module: Any,
+    module: torch.nn.Module | torch.export.ExportedProgram | torch.jit.ScriptFunction,
     inputs: Sequence[torch.Tensor],
     bare: bool = False,
-    dims: Sequence[Any] | None = None,
+    dims: Sequence[dict[int, torch.export.Dim] | None] | None = None,
 ) -> IRModule:
     """A module of PyTorch, exported with these inputs, or a program that is. `bare`: what it
     returns, if that is one tensor, is no tuple of one, which takes 2 us to take apart. `dims`: of

@@ -12,13 +12,13 @@ from tvm import relax
 
 from ...simplify.relax.exprs import STEP
 from ...tvm import tir, walk
-from ...tvm.types import Binding, Expr, Type
+from ...tvm.types import Binding, Expr, PrimVar, Type
 from .loop_calls import Functions
 
 _PLACES = ("relax.argmax", "relax.argmin", "relax.topk")  # of none, and of more than there are
 
 
-def is_of_known_sizes(block: Any, result: Expr) -> bool:
+def is_of_known_sizes(block: relax.BindingBlock, result: Expr) -> bool:
     """Whether no size decides what a block computes: nothing there can be of the wrong one."""
     read = relax.analysis.free_vars(relax.SeqExpr([block], result))
     types = [x.ty for x in (*read, *(b.var for b in block.bindings), result)]
@@ -32,7 +32,9 @@ def _asks(binding: Binding) -> bool:
     return isinstance(binding, relax.MatchCast) or op in _PLACES
 
 
-def branch_of(functions: Functions, block: Any, result: Expr, inputs: Sequence[Expr]) -> Expr:
+def branch_of(
+    functions: Functions, block: relax.BindingBlock, result: Expr, inputs: Sequence[Expr]
+) -> Expr:
     """A call of a function that computes a block, with what that reads. Of `inputs` it gets those
     that say a size which nothing else says.
     """
@@ -52,7 +54,7 @@ def _sizes(ty: Type) -> list[Expr]:
     return found
 
 
-def _says(x: Expr, var: Any) -> bool:
+def _says(x: Expr, var: PrimVar) -> bool:
     shape = getattr(x.ty, "shape", None)
     return isinstance(shape, relax.ShapeExpr) and any(var.same_as(e) for e in shape.values)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tvm import relax
 
@@ -19,7 +18,7 @@ def tiled(
     x: Expr,
     extents: Sequence[Extent],
     times: Sequence[Extent],
-) -> Any:
+) -> Expr:
     """The whole array so many times along each axis: `a b a b`. Axes of 1 are put in front where
     there are more numbers.
     """

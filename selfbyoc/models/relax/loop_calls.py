@@ -63,7 +63,7 @@ class Signature:
         joined = [relax.TensorType(dtype=str(t.dtype), ndim=t.ndim + 1) for t in rows]
         return relax.TupleType([_NUMBER, _BOOL, *map(_if_known, params), *joined])
 
-    def params(self) -> tuple[list[Any], Any]:
+    def params(self) -> tuple[list[Expr], list[Type]]:
         """Parameters of a loop, the same for all its functions, with sizes of their own: level,
         number of the step, most steps, condition, states, and what is read; and the types of what
         its steps return, in these sizes.
@@ -112,7 +112,7 @@ def _typed(builder: BlockBuilder, signature: Signature) -> Function:
     return relax.Function(func.params, func.body, signature.returned, True)
 
 
-def _block(builder: BlockBuilder, emit: Callable[[], Any]) -> Expr:
+def _block(builder: BlockBuilder, emit: Callable[[], Expr]) -> Expr:
     """What is emitted there as the branch of an If."""
     builder._begin_binding_block()
     result = emit()

@@ -19,7 +19,7 @@ from ...ir.relax import Constant
 from ...simplify.relax.exprs import STEP
 from ...tvm import constant_numpy, tir, tvm
 from ...tvm.rewrite import substitute
-from ...tvm.types import BlockBuilder, Expr, Function
+from ...tvm.types import Attrs, BlockBuilder, Expr, Function, PrimVar
 from ..onnx.bodies import Given, as_model, free_names
 from ..onnx.graph import where
 from ..onnx.loops import passes_on
@@ -48,9 +48,7 @@ class Scope:
     functions: Functions
 
 
-def loop_of(
-    scope: Scope, inputs: Sequence[Expr], attributes: Mapping[str, Any], known: Extent | None
-) -> Expr:
+def loop_of(scope: Scope, inputs: Sequence[Expr], attributes: Attrs, known: Extent | None) -> Expr:
     """The results of a Loop. `known`: what is known of the most steps that it may take."""
     body, place = attributes["body"], where("Loop", attributes["tvm_custom"]["name"])
     count, condition, *states = [_tensor(scope, x, place) for x in inputs]
@@ -123,7 +121,7 @@ def _step(
     names: Sequence[str],
     constants: Mapping[str, np.ndarray],
     place: str,
-) -> tuple[Any, set[tuple[int, int]]]:
+) -> tuple[Function, set[tuple[int, int]]]:
     """The body as a function of the number of the step, the condition, and these tensors, of which
     the last have these names; and which axes of which states each step may make longer.
     """
@@ -226,7 +224,7 @@ def _cast(
     return relax.Tuple(done) if len(done) > 1 else done[0]
 
 
-def _outside(extent: Extent, sizes: Mapping[Any, Extent]) -> Extent | None:
+def _outside(extent: Extent, sizes: Mapping[PrimVar, Extent]) -> Extent | None:
     """A size within a step as one around it; None for what only the step knows."""
     if extent is None or isinstance(extent, int):
         return extent

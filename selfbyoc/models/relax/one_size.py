@@ -7,7 +7,6 @@ CanonicalizeBindings drops one to a size that it knows already.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tvm import relax
 
@@ -15,7 +14,7 @@ from ...ir.relax.symbols import text_of
 from ...tvm import te, tir
 from ...tvm.alignment import any_alignment
 from ...tvm.symbolic import asserting
-from ...tvm.types import BlockBuilder, Expr, Tensor
+from ...tvm.types import BlockBuilder, Expr, PrimExpr, Tensor
 from .algebra import Algebra, Extent
 
 
@@ -62,9 +61,9 @@ def _copied(
     builder: BlockBuilder,
     read: Sequence[Expr],
     sources: Sequence[Tensor],
-    own: Sequence[Any],
+    own: Sequence[Extent],
     shape: Sequence[Extent],
-    checks: Sequence[tuple[Any, str]],
+    checks: Sequence[tuple[PrimExpr, str]],
 ) -> Expr:
     """A copy of the first tensor in this shape by a kernel that reads `sources`, its own names for
     them, and has `own` ones for the sizes.
@@ -76,7 +75,7 @@ def _copied(
     return builder.emit(relax.call_tir(kernel, list(read), ty))
 
 
-def _own(extents: Sequence[Extent], letter: str) -> list[Any]:
+def _own(extents: Sequence[Extent], letter: str) -> list[Extent]:
     """With a variable for each size that is no number."""
     return [
         e if isinstance(e, int) else tir.Var(f"{letter}{n}", "int64") for n, e in enumerate(extents)

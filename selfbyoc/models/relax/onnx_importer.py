@@ -20,7 +20,7 @@ from ...ir.symbols import Range
 from ...ops.kind import OWN
 from ...tvm import tir, tvm
 from ...tvm.rewrite import substitute
-from ...tvm.types import BlockBuilder, Expr, IRModule, PrimExpr
+from ...tvm.types import Attrs, BlockBuilder, Expr, IRModule, PrimExpr
 from ..dim_names import as_extents
 from ..onnx.branches import resolved
 from ..onnx.build import own_attrs, without_own
@@ -89,12 +89,12 @@ def imported(
     return mod
 
 
-def _variables(shapes: Mapping[str, Sequence[Any]]) -> list[Expr]:
+def _variables(shapes: Mapping[str, Sequence[PrimExpr]]) -> list[Expr]:
     every = (extent for axes in shapes.values() for extent in axes)
     return list(dict.fromkeys(extent for extent in every if isinstance(extent, tir.Var)))
 
 
-def _of(extent: Any, equal: Mapping[Expr, PrimExpr]) -> PrimExpr:
+def _of(extent: PrimExpr, equal: Mapping[Expr, PrimExpr]) -> PrimExpr:
     """An input's size with those in place that it has to be equal to."""
     return substitute(extent, dict(equal)) if isinstance(extent, tvm.ir.Node) else extent
 
@@ -152,7 +152,7 @@ class _Importer(ONNXGraphImporter):
             raise InputError(f"TVM's frontend does not have {', '.join(missing)}")
 
     def _convert_operator(
-        self, op_name: str, inputs: Sequence[Expr], attrs: dict[str, Any], opset: int
+        self, op_name: str, inputs: Sequence[Expr], attrs: Attrs, opset: int
     ) -> Expr:
         try:
             return with_extents(self.bb, self._converted(op_name, inputs, attrs, opset))
@@ -161,9 +161,7 @@ class _Importer(ONNXGraphImporter):
         except Exception as err:  # the frontend's: of any kind
             raise InputError(told(op_name, attrs["tvm_custom"]["name"], err)) from err
 
-    def _converted(
-        self, op_name: str, inputs: Sequence[Expr], attrs: dict[str, Any], opset: int
-    ) -> Expr:
+    def _converted(self, op_name: str, inputs: Sequence[Expr], attrs: Attrs, opset: int) -> Expr:
         if op_name.startswith(OWN):
             own = own_attrs(op_name, attrs)
             return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
@@ -181,7 +179,7 @@ class _Importer(ONNXGraphImporter):
             return super()._convert_operator(op_name, inputs, attrs, opset)
         return self.bb.normalize(found)
 
-    def _loop(self, inputs: Sequence[Expr], attrs: dict[str, Any]) -> Expr:
+    def _loop(self, inputs: Sequence[Expr], attrs: Attrs) -> Expr:
         model = self.knowledge.model
 
         def body(inner: onnx.ModelProto) -> IRModule:

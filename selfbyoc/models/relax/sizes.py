@@ -11,7 +11,7 @@ from ...errors import InputError, did_you_mean
 from ...ir.relax.symbols import GIVEN, bounded_by, ranges, symbols, with_ranges
 from ...ir.symbols import Range
 from ...tvm import tir, tvm
-from ...tvm.types import Expr, Function, IRModule
+from ...tvm.types import Expr, Function, IRModule, PrimExpr, PrimVar
 from ..shapes import Shape, spelled
 from ..sizes import Asked, asked_range, check_symbols, check_within
 
@@ -61,7 +61,7 @@ def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
     return relax.transform.BindSymbolicVars(fixed, "main")(done) if fixed else done
 
 
-def _axes(param: Expr) -> list[Any] | None:
+def _axes(param: Expr) -> list[PrimExpr] | None:
     """The sizes of an input; None where not even their number is known."""
     shape = getattr(param.ty, "shape", None)
     if not isinstance(shape, relax.ShapeExpr):
@@ -70,7 +70,7 @@ def _axes(param: Expr) -> list[Any] | None:
 
 
 def _bind(
-    found: dict[Any, tuple[int, str]], axes: list[Any] | None, shape: Shape, where: str
+    found: dict[PrimVar, tuple[int, str]], axes: list[PrimExpr] | None, shape: Shape, where: str
 ) -> None:
     if axes is None or len(axes) != len(shape):
         wanted = "of no known rank" if axes is None else spelled(axes)

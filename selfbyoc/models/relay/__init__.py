@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm import relay
 
 from ...errors import InputError
 from ...tvm import tvm
-from ...tvm.types import IRModule
+from ...tvm.types import Executable, Expr, IRModule, Target
 from ..sizes import Asked, asked_range
 from ..torch_checks import check_trace, nothing_kept
 from .onnx_importer import imported
@@ -34,7 +34,7 @@ def onnx_ops() -> frozenset[str]:
     return frozenset(relay.frontend.onnx._get_convert_map(_OPSET))
 
 
-def default_build(mod: IRModule, target: Any) -> Any:
+def default_build(mod: IRModule, target: Target | str) -> Executable:
     """What a user without this library gets: relay.build with TOPI's schedules."""
     with tvm.transform.PassContext(opt_level=3):
         return relay.build(mod, target=target)
@@ -58,7 +58,9 @@ def limited(mod: IRModule, sizes: Mapping[str, Asked], where: str) -> IRModule:
     )
 
 
-def from_torch(module: Any, inputs: Sequence[torch.Tensor]) -> IRModule:
+def from_torch(
+    module: torch.nn.Module | torch.jit.ScriptFunction, inputs: Sequence[torch.Tensor]
+) -> IRModule:
     """A module of PyTorch, traced with these inputs, its weights as constants."""
     import torch
 
@@ -88,7 +90,7 @@ def from_torch(module: Any, inputs: Sequence[torch.Tensor]) -> IRModule:
     return mod
 
 
-def _cumsum(inputs: Sequence[torch.Tensor], types: Sequence[str]) -> Any:
+def _cumsum(inputs: Sequence[torch.Tensor], types: Sequence[str]) -> Expr:
     """Sums of bools and short integers are int64 in PyTorch. TVM's frontend keeps the type of the
     terms, and finds that two places and two more are one.
     """
@@ -102,7 +104,7 @@ def _cumsum(inputs: Sequence[torch.Tensor], types: Sequence[str]) -> Any:
     return relay.cumsum(relay.cast(x, dtype), axis=axis, dtype=dtype)
 
 
-def _logsumexp(inputs: Sequence[torch.Tensor], types: Sequence[str]) -> Any:
+def _logsumexp(inputs: Sequence[torch.Tensor], types: Sequence[str]) -> Expr:
     """With 0 for a largest element that is infinite, as PyTorch has it: TVM's takes it from itself,
     which is NaN.
     """

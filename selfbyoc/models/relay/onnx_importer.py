@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_constant, is_op, rewrite, wildcard
@@ -13,7 +14,7 @@ from ...errors import InputError
 from ...ir.relay.register import call_of
 from ...ir.relay.walk import postorder
 from ...ops.kind import OWN
-from ...tvm.types import AttrsNode, Expr, IRModule
+from ...tvm.types import AttrsNode, DFPattern, Expr, IRModule
 from ..onnx.build import own_attrs, without_own
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ class _Importer(GraphProto):
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         super()._check_for_unsupported_ops(without_own(graph))
 
-    def _convert_operator(self, op_name: str, inputs: Any, attrs: AttrsNode, opset: int) -> Expr:
+    def _convert_operator(
+        self, op_name: str, inputs: Sequence[Expr], attrs: AttrsNode, opset: int
+    ) -> Expr:
         if not op_name.startswith(OWN):
             found = super()._convert_operator(op_name, inputs, attrs, opset)
             if op_name == "Reshape" and _is_call(found):
@@ -102,7 +105,7 @@ class _LogOfSoftmax(DFPatternCallback):
         self.softmax = is_op("nn.softmax")(self.x)
         self.pattern = is_op("log")(self.softmax)
 
-    def callback(self, pre: Expr, post: Expr, node_map: Any) -> Expr:
+    def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, Sequence[Expr]]) -> Expr:
         return relay.nn.log_softmax(node_map[self.x][0], node_map[self.softmax][0].attrs.axis)
 
 
@@ -114,7 +117,7 @@ class _LogOfExp(DFPatternCallback):
         self.x, self.one = wildcard(), is_constant()
         self.pattern = is_op("log")(is_op("add")(is_op("exp")(self.x), self.one))
 
-    def callback(self, pre: Expr, post: Expr, node_map: Any) -> Expr:
+    def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, Sequence[Expr]]) -> Expr:
         (x,), (one,) = node_map[self.x], node_map[self.one]
         if one.data.shape or float(one.data.numpy()) != 1 or _is_negative(x):
             return post

@@ -11,7 +11,7 @@ from torch._guards import TracingContext
 
 from ...errors import InputError, UnsupportedTVM, one_line
 from ...tvm import GENERATION, tvm
-from .eager import NEEDS_GRADIENTS, eagerly, random_op, why_not
+from .eager import NEEDS_GRADIENTS, Compiled, eagerly, random_op, why_not
 from .graph import Graph
 from .options import options_of
 
@@ -25,11 +25,11 @@ CONTROL_FLOW = (RestartAnalysis, SkipFrame, ShortenTraceback)
 
 def backend(
     module: torch.fx.GraphModule,
-    inputs: Sequence[Any],
+    inputs: Sequence[torch.Tensor | int],
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     mode: str | None = None,
-) -> Callable[..., Any]:
+) -> Compiled:
     """A graph of dynamo as one that libraries compute; or, with a FallbackWarning that says why,
     itself, which PyTorch runs.
     """
@@ -45,13 +45,13 @@ def backend(
     if reason:
         return eagerly(module, reason)
 
-    def inference(functional: torch.fx.GraphModule, _: Sequence[Any]) -> Any:
+    def inference(functional: torch.fx.GraphModule, _: Sequence[torch.Tensor | int]) -> Compiled:
         drawn = random_op(functional)
         if drawn:
             return _boxed(eagerly(functional, f"{drawn} draws random numbers"))
         return Graph(functional, asked, _written_inputs())
 
-    def forward(functional: torch.fx.GraphModule, _: Sequence[Any]) -> Any:
+    def forward(functional: torch.fx.GraphModule, _: Sequence[torch.Tensor | int]) -> Compiled:
         return _boxed(eagerly(functional, NEEDS_GRADIENTS))
 
     # It makes a graph functional: inputs that are written, and results that share memory with an
@@ -77,10 +77,10 @@ def _written_inputs() -> frozenset[int]:
     return frozenset(getattr(known, "mutated_inp_runtime_indices", ()))
 
 
-def _boxed(compute: Callable[..., Any]) -> Callable[..., Any]:
+def _boxed(compute: Compiled) -> Compiled:
     """By aot_autograd's convention: of one list, which is emptied."""
 
-    def call(arguments: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    def call(arguments: list[torch.Tensor]) -> Sequence[torch.Tensor | int]:
         given = tuple(arguments)
         arguments.clear()
         return compute(*given)

@@ -15,7 +15,7 @@ holders: weakref.WeakSet[Any] = weakref.WeakSet()  # libraries; each has the wei
 _LARGEST = 1 << 16  # bytes of what may be a norm's running statistics
 
 
-def _count(optimizer: Any, *_: Any) -> None:
+def _count(optimizer: torch.optim.Optimizer, *_: object) -> None:
     """After a step: `fused=True` leaves the counter of versions as it is (2.13)."""
     held = {id(tensor) for holder in list(holders) for tensor in holder.holds}
     stepped = [p for group in optimizer.param_groups for p in group["params"]]
@@ -25,7 +25,7 @@ def _count(optimizer: Any, *_: Any) -> None:
 register_optimizer_step_post_hook(_count)
 
 
-def written_uncounted(weights: Sequence[torch.Tensor]) -> list[tuple[Any, int]]:
+def written_uncounted(weights: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
     """Those that are compared by what they hold, with their bytes: a batch norm in training writes
     its running statistics and leaves their counter of versions as it is.
     """
@@ -40,6 +40,6 @@ def written_uncounted(weights: Sequence[torch.Tensor]) -> list[tuple[Any, int]]:
     ]
 
 
-def contents(weights: Sequence[tuple[Any, int]]) -> list[bytes]:
+def contents(weights: Sequence[tuple[torch.Tensor, int]]) -> list[bytes]:
     """What these hold now, 0.4 microseconds each; their memory must be that of before."""
     return [ctypes.string_at(weight.data_ptr(), size) for weight, size in weights]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import fx
@@ -17,7 +16,7 @@ _size = torch.ops.aten.sym_size.int
 
 def with_constants(
     module: torch.fx.GraphModule,
-    fixed: Mapping[int, Any],
+    fixed: Mapping[int, torch.Tensor | int],
     sizes: Mapping[int, Place],
     equal: Collection[Sequence[Place]],
 ) -> torch.fx.GraphModule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import torch
 
@@ -22,15 +22,16 @@ _HINTS = dict.fromkeys(
 )
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool)
+Compiled: TypeAlias = Callable[..., Sequence[torch.Tensor | int]]
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, *_INTEGERS)
 
 
-def eagerly(module: torch.fx.GraphModule, reason: str) -> Callable[..., Any]:
+def eagerly(module: torch.fx.GraphModule, reason: str) -> Compiled:
     """The graph as PyTorch runs it, after the warning."""
     hint = next((hint for op, hint in _HINTS.items() if op in reason), "")
     text = f"{described(module)}: PyTorch runs it: {reason}{hint}"
     warnings.warn(FallbackWarning(text), stacklevel=2)
-    run: Callable[..., Any] = module.forward
+    run: Compiled = module.forward
     return run
 
 
@@ -44,7 +45,7 @@ def described(module: torch.fx.GraphModule) -> str:
     return f"torch.compile: a graph of {len(calls)} op{'s' * (len(calls) != 1)}{where}"
 
 
-def why_not(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> str:
+def why_not(module: torch.fx.GraphModule, inputs: Sequence[object]) -> str:
     """Why nothing of a graph is compiled; empty where it may be."""
     for value in inputs:
         if isinstance(value, torch.Tensor) and (reason := _foreign(value)):
@@ -73,7 +74,7 @@ def _foreign(value: torch.Tensor) -> str:
     return ""
 
 
-def _names(dtypes: Sequence[Any]) -> str:
+def _names(dtypes: Sequence[torch.dtype]) -> str:
     return ", ".join(str(d).removeprefix("torch.") for d in dtypes)
 
 

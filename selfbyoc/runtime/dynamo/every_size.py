@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import FallbackWarning, InputError
 from ...partition.refusal import SHAPE
@@ -29,7 +29,7 @@ class EverySize(Specialised):
     def __init__(
         self,
         module: torch.fx.GraphModule,
-        given: Sequence[Any],
+        given: Sequence[torch.Tensor | int],
         weights: Sequence[int],
         options: Options,
         sizes: Open,
@@ -44,16 +44,16 @@ class EverySize(Specialised):
             raise InputError(reason)
         self._at[sizes.of(given)] = self._results
 
-    def serves(self, given: Sequence[Any]) -> bool:
+    def serves(self, given: Sequence[torch.Tensor | int]) -> bool:
         """As any library; and whether it was called with these sizes before."""
         sizes, numbers = self._open.of(given), self._open.numbers_in(given)
         return sizes in self._at and numbers == self._numbers and self.fits(given)
 
-    def learn(self, given: Sequence[Any]) -> None:
+    def learn(self, given: Sequence[torch.Tensor | int]) -> None:
         """How the results lie at these sizes. Raises InputError where they are not PyTorch's."""
         self._results_for(given)
 
-    def _results_for(self, given: Sequence[Any]) -> Results:
+    def _results_for(self, given: Sequence[torch.Tensor | int]) -> Results:
         sizes = self._open.of(given)
         found = self._at.get(sizes)
         if found is not None:

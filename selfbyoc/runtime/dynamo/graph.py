@@ -44,7 +44,7 @@ class Graph:
         self._rebuilt = 0
         self._lock = threading.RLock()
 
-    def __call__(self, arguments: list[Any]) -> Any:
+    def __call__(self, arguments: list[torch.Tensor | int]) -> Sequence[torch.Tensor | int]:
         """Compute; the list is emptied."""
         given = tuple(arguments)
         arguments.clear()
@@ -59,7 +59,7 @@ class Graph:
             self._last = found
         return found(given)
 
-    def _serving(self, given: Sequence[Any]) -> Specialised | None:
+    def _serving(self, given: Sequence[torch.Tensor | int]) -> Specialised | None:
         """The library for these sizes and weights; None where PyTorch runs the graph."""
         if self._weights is None:
             self._weights = [
@@ -83,7 +83,7 @@ class Graph:
             return self._serving(given)
         return found
 
-    def _new(self, given: Sequence[Any]) -> Specialised | None:
+    def _new(self, given: Sequence[torch.Tensor | int]) -> Specialised | None:
         """A library that was not there; what a user's function raises goes on."""
         if self._eager is None and len(self._known) >= MOST:
             text = f"{MOST} libraries were built for other inputs, and are used for those"
@@ -100,7 +100,7 @@ class Graph:
         self._known[self._key(given)] = found
         return found
 
-    def _built(self, given: Sequence[Any]) -> Specialised:
+    def _built(self, given: Sequence[torch.Tensor | int]) -> Specialised:
         asked = self._module, given, self._weights or (), self._options
         if self._open is not None:
             try:
@@ -122,7 +122,7 @@ class Graph:
         text = f"{described(self._module)}: each size gets a library of its own: {why}"
         warnings.warn(FallbackWarning(text), stacklevel=5)
 
-    def _key(self, given: Sequence[Any]) -> Any:
+    def _key(self, given: Sequence[torch.Tensor | int]) -> tuple[object, ...]:
         weights = tuple(id(given[n]) for n in self._weights or ())  # which the libraries keep
         if not self._is_symbolic:
             return weights
@@ -146,7 +146,7 @@ class Graph:
                 self._leave_open()
 
 
-def _is_weight(value: Any) -> bool:
+def _is_weight(value: object) -> bool:
     """Whether a tensor is a parameter or a buffer of a module, and tells when it is written."""
     if not isinstance(value, torch.Tensor) or value.is_inference():
         return False

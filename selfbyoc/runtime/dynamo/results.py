@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 
 from ...errors import InputError
-from .storage import views
+from ...tvm.types import NDArray
+from .storage import Layout, views
 
 # What a library may differ by, of the largest value: rounding, not another meaning.
 _ALLOWED = {torch.float16: 0.05, torch.bfloat16: 0.2}
@@ -23,9 +23,9 @@ class Results:
 
     def __init__(
         self,
-        expected: Sequence[Any],
-        calls: Sequence[Sequence[Any]],
-        live: Sequence[Any],
+        expected: Sequence[torch.Tensor | int],
+        calls: Sequence[Sequence[NDArray]],
+        live: Sequence[torch.Tensor],
         compare: bool,
     ) -> None:
         wanted = [e for e in expected if isinstance(e, torch.Tensor)]
@@ -48,7 +48,7 @@ class Results:
         is_changed = any(self._are_shared) or any(s is not None for s in self._strides)
         return self._are_tensors and not (is_changed or self._others or self._views)
 
-    def like(self, expected: Sequence[Any]) -> Results:
+    def like(self, expected: Sequence[int | Layout]) -> Results:
         """The same for other sizes, where no result is a view; shape and strides of each tensor, or
         the number.
         """
@@ -62,7 +62,7 @@ class Results:
         other._are_tensors = self._are_tensors
         return other
 
-    def of(self, found: Sequence[Any]) -> list[Any]:
+    def of(self, found: Sequence[NDArray]) -> list[torch.Tensor | int]:
         """The graph's results."""
         done = [
             tensor if strides is None and not is_shared else _copy(tensor, strides)
@@ -77,7 +77,7 @@ class Results:
         return done
 
 
-def check(found: Sequence[Any], wanted: Sequence[Any], compare: bool) -> None:
+def check(found: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], compare: bool) -> None:
     """InputError where a result is of another type than PyTorch's, or has other values."""
     if len(found) != len(wanted):
         raise InputError(f"TVM's importer makes {len(found)} results, expected {len(wanted)}")
@@ -89,7 +89,7 @@ def check(found: Sequence[Any], wanted: Sequence[Any], compare: bool) -> None:
             raise InputError(f"result {number} has other values by TVM than by PyTorch")
 
 
-def _agree(found: Any, wanted: Any) -> bool:
+def _agree(found: torch.Tensor, wanted: torch.Tensor) -> bool:
     if not wanted.dtype.is_floating_point:
         return int((found != wanted).sum()) <= _INTEGER * wanted.numel()
     allowed = _ALLOWED.get(found.dtype, _FLOAT)
@@ -99,12 +99,12 @@ def _agree(found: Any, wanted: Any) -> bool:
     return torch.allclose(found, wanted, rtol=0, atol=allowed * largest, equal_nan=True)
 
 
-def _tensors(found: Sequence[Any]) -> list[Any]:
+def _tensors(found: Sequence[NDArray]) -> list[torch.Tensor]:
     """Without inputs of PyTorch, TVM returns its own tensors."""
     return [f if isinstance(f, torch.Tensor) else torch.from_dlpack(f) for f in found]
 
 
-def _other_strides(found: Any, wanted: Any) -> Any:
+def _other_strides(found: torch.Tensor, wanted: torch.Tensor) -> tuple[int, ...] | None:
     """PyTorch's, where they are others."""
     return None if found.stride() == wanted.stride() else wanted.stride()
 
@@ -118,7 +118,7 @@ def _dense(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _copy(tensor: Any, strides: Sequence[int] | None) -> Any:
+def _copy(tensor: torch.Tensor, strides: Sequence[int] | None) -> torch.Tensor:
     """A copy with these strides; along those of 0 there is one element."""
     if strides is None:
         return tensor.clone()
@@ -133,7 +133,9 @@ def _copy(tensor: Any, strides: Sequence[int] | None) -> Any:
     )
 
 
-def _shared(first: Sequence[Any], second: Sequence[Any], live: Sequence[Any]) -> list[bool]:
+def _shared(
+    first: Sequence[torch.Tensor], second: Sequence[torch.Tensor], live: Sequence[torch.Tensor]
+) -> list[bool]:
     """Which results lie in an input, in a constant of the library, or where another one lies."""
     taken = {t.data_ptr() for t in (*live, *second)}
     found = []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from ...errors import InputError
+from .storage import Layout
 
+Symbol: TypeAlias = Any  # or an expression: of sympy, as PyTorch has them
 Place = tuple[int, int]  # an input of the graph, and an axis
 Sizes = tuple[int, ...]  # of each symbol, in order
 
@@ -38,15 +40,15 @@ class Open:
     sizes: Mapping[int, Place]
     numbers: tuple[int, ...]
 
-    def of(self, given: Sequence[Any]) -> Sizes:
+    def of(self, given: Sequence[torch.Tensor]) -> Sizes:
         """The sizes of these inputs."""
         return tuple([given[n].shape[axis] for (n, axis), *_ in self.places.values()])
 
-    def numbers_in(self, given: Sequence[Any]) -> tuple[Any, ...]:
+    def numbers_in(self, given: Sequence[torch.Tensor | int]) -> tuple[object, ...]:
         """The values of these inputs that a library is of."""
         return tuple([given[n] for n in self.numbers])
 
-    def dims(self, live: Sequence[int]) -> list[dict[int, Any] | None]:
+    def dims(self, live: Sequence[int]) -> list[dict[int, torch.export.Dim] | None]:
         """What torch.export is to leave open of these inputs."""
         found: dict[int, dict[int, Any]] = {}
         for symbol, places in self.places.items():
@@ -85,14 +87,14 @@ def open_sizes(module: torch.fx.GraphModule, weights: Sequence[int]) -> Open | N
     )
 
 
-def _symbol(extent: Any) -> Any:
+def _symbol(extent: torch.SymInt) -> Symbol:
     expression = extent.node.expr
     if not expression.is_Symbol:
         raise InputError(f"an input has the extent {expression}, which is no size by itself")
     return expression
 
 
-def _bounds(symbol: Any, values: Sequence[Any]) -> tuple[int, int | None]:
+def _bounds(symbol: Symbol, values: Sequence[object]) -> tuple[int, int | None]:
     tensor = next(v for v in values if isinstance(v, torch._subclasses.FakeTensor))
     known = tensor.fake_mode.shape_env.var_to_range[symbol]
     # What has no bound ends at an infinity of sympy's, PyTorch's own, or the largest number.
@@ -120,7 +122,7 @@ def _op(node: torch.fx.Node) -> str:
     return getattr(packet, "__name__", "") if node.op == "call_function" else ""
 
 
-def _is_within(index: torch.fx.Node | None, extent: Any) -> bool:
+def _is_within(index: torch.fx.Node | None, extent: int | torch.SymInt) -> bool:
     """Whether an index is one of 0, 1, ... up to an extent, by how it was made: masks are read so;
     None takes all.
     """
@@ -141,11 +143,11 @@ def _is_counted(index: torch.fx.Node) -> bool:
     return getattr(index.meta.get("val"), "dtype", None) in (torch.int32, torch.int64)
 
 
-def _expression(extent: Any) -> Any:
+def _expression(extent: int | torch.SymInt) -> int | Symbol:
     return extent.node.expr if isinstance(extent, torch.SymInt) else extent
 
 
-def results_at(module: torch.fx.GraphModule, symbols: Mapping[Any, int]) -> list[Any]:
+def results_at(module: torch.fx.GraphModule, symbols: Mapping[Symbol, int]) -> list[int | Layout]:
     """What a graph returns at some sizes: of a tensor shape and strides, else the number."""
     (last,) = module.graph.find_nodes(op="output")
     values = [getattr(node, "meta", {}).get("val", node) for node in last.args[0]]
@@ -157,11 +159,13 @@ def results_at(module: torch.fx.GraphModule, symbols: Mapping[Any, int]) -> list
     ]
 
 
-def _numbers(extents: Sequence[Any], symbols: Mapping[Any, int]) -> tuple[Any, ...]:
+def _numbers(
+    extents: Sequence[int | torch.SymInt], symbols: Mapping[Symbol, int]
+) -> tuple[int, ...]:
     return tuple(_number(extent, symbols) for extent in extents)
 
 
-def _number(value: Any, symbols: Mapping[Any, int]) -> Any:
+def _number(value: int | torch.SymInt, symbols: Mapping[Symbol, int]) -> int:
     if not isinstance(value, torch.SymInt):
         return value
     return int(value.node.expr.xreplace(symbols))

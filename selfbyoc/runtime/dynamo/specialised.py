@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from operator import attrgetter, is_, itemgetter
-from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -32,7 +31,7 @@ class Specialised:
     def __init__(
         self,
         module: torch.fx.GraphModule,
-        given: Sequence[Any],
+        given: Sequence[torch.Tensor | int],
         weights: Sequence[int],
         options: Options,
         sizes: Open | None = None,
@@ -61,7 +60,7 @@ class Specialised:
         self._results = self._compared(given)
         holders.add(self)
 
-    def _compared(self, given: Sequence[Any]) -> Results:
+    def _compared(self, given: Sequence[torch.Tensor | int]) -> Results:
         """How the results lie for these inputs. Raises InputError where they are not PyTorch's."""
         with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
             expected = list(self._module(*given))
@@ -70,11 +69,11 @@ class Specialised:
             calls = [self._session()(*live) for _ in range(2)]
             return Results(expected, calls, live, self._compare)
 
-    def fits(self, given: Sequence[Any]) -> bool:
+    def fits(self, given: Sequence[torch.Tensor | int]) -> bool:
         """Whether these are the weights that it holds, and nobody wrote them since."""
         return all(map(is_, self._weights(given), self.holds)) and not self.is_changed()
 
-    def serves(self, given: Sequence[Any]) -> bool:
+    def serves(self, given: Sequence[torch.Tensor | int]) -> bool:
         """Whether it may be called with these at once."""
         return self.fits(given)
 
@@ -86,7 +85,7 @@ class Specialised:
     def _state_now(self) -> tuple[list[int], list[int]]:
         return list(map(_version, self.holds)), list(map(_pointer, self.holds))
 
-    def __call__(self, given: Sequence[Any]) -> list[Any]:
+    def __call__(self, given: Sequence[torch.Tensor | int]) -> list[torch.Tensor | int]:
         """The graph's results. Where an index is none, PyTorch says so: a library would read the
         nearest row that is there.
         """
@@ -101,7 +100,7 @@ class Specialised:
         results = self._results_for(given)
         return found if results.are_plain else results.of(found)
 
-    def _results_for(self, given: Sequence[Any]) -> Results:
+    def _results_for(self, given: Sequence[torch.Tensor | int]) -> Results:
         return self._results
 
     def _session(self) -> Session:
@@ -129,14 +128,16 @@ def _are_beyond(indices: Sequence[tuple[int, int, int]], live: Sequence[torch.Te
     return False
 
 
-def _picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+def _picking(
+    places: Sequence[int],
+) -> Callable[[Sequence[torch.Tensor | int]], Sequence[torch.Tensor]]:
     """What takes the arguments at these places, as quickly as Python can."""
     if len(places) < 2:  # itemgetter would give one by itself
         return lambda given: [given[n] for n in places]
     return itemgetter(*places)
 
 
-def _readable(tensor: Any) -> Any:
+def _readable(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor, or a copy where TVM could not read it; PyTorch's own memory is aligned."""
     if not tensor.data_ptr() & _BELOW and tensor.is_contiguous():
         return tensor
@@ -147,7 +148,7 @@ def _library(
     module: torch.fx.GraphModule,
     live: Sequence[torch.Tensor],
     options: Options,
-    dims: Sequence[Any] | None,
+    dims: Sequence[dict[int, torch.export.Dim] | None] | None,
 ) -> Library:
     """Import and build; every error as one of ours."""
     try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from ...errors import InputError
+
+Layout = tuple[tuple[int, ...], tuple[int, ...]]  # of a tensor: shape and strides
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,12 @@ class View:
     strides: tuple[int, ...]
     offset: int
 
-    def of(self, base: Any) -> Any:
+    def of(self, base: torch.Tensor) -> torch.Tensor:
         """The view into what the base is now."""
         return base.as_strided(self.shape, self.strides, base.storage_offset() + self.offset)
 
 
-def views(results: Sequence[Any]) -> list[View]:
+def views(results: Sequence[torch.Tensor]) -> list[View]:
     """Which of PyTorch's results are views of another one; InputError where they have elements in
     common and none holds them all.
     """
@@ -40,7 +41,7 @@ def views(results: Sequence[Any]) -> list[View]:
     return found
 
 
-def _groups(results: Sequence[Any]) -> list[list[int]]:
+def _groups(results: Sequence[torch.Tensor]) -> list[list[int]]:
     by_storage: dict[int, list[int]] = {}
     for place, tensor in enumerate(results):
         if tensor.numel():
@@ -48,27 +49,27 @@ def _groups(results: Sequence[Any]) -> list[list[int]]:
     return [places for places in by_storage.values() if len(places) > 1]
 
 
-def _span(tensor: Any) -> tuple[int, int]:
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
     """The first element and the one after the last, in the storage."""
     begin = tensor.storage_offset()
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     return begin, begin + 1 + sum((extent - 1) * stride for extent, stride in steps)
 
 
-def _holds(base: Any, other: Any) -> bool:
+def _holds(base: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether a result fills its span, and the other one lies within."""
     (begin, end), (first, last) = _span(base), _span(other)
     is_filled = torch.ops.aten.is_non_overlapping_and_dense(base)
     return bool(is_filled and base.dtype == other.dtype and begin <= first and last <= end)
 
 
-def _view(results: Sequence[Any], place: int, base: int) -> View:
+def _view(results: Sequence[torch.Tensor], place: int, base: int) -> View:
     tensor = results[place]
     offset = tensor.storage_offset() - results[base].storage_offset()
     return View(place, base, tuple(tensor.shape), tuple(tensor.stride()), offset)
 
 
-def _overlap(tensors: Sequence[Any]) -> bool:
+def _overlap(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether an element belongs to two of them."""
     if len({t.dtype for t in tensors}) > 1:
         return True

@@ -49,12 +49,16 @@ def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:
             kernels.forget(coded)
 
 
-def _with_rest(coded: tvm.IRModule, target: Target) -> tuple[Any, dict[str, str], tuple[str, ...]]:
+def _with_rest(
+    coded: tvm.IRModule, target: Target
+) -> tuple[Executable, dict[str, str], tuple[str, ...]]:
     """Schedule what no composite took, and compile; what a schedule made that does not compile is
     compiled as TVM has it. The Executable, what is unscheduled, and the sums among that.
     """
 
-    def done(mod: tvm.IRModule, unscheduled: dict[str, str]) -> Any:
+    def done(
+        mod: tvm.IRModule, unscheduled: dict[str, str]
+    ) -> tuple[Executable, dict[str, str], tuple[str, ...]]:
         # What a GPU's own pipeline schedules, no other does.
         pipeline = "default" if is_gpu(target) else vm_pipeline()
         native = tvm.compile(mod, target, relax_pipeline=pipeline)
@@ -73,7 +77,7 @@ def _with_rest(coded: tvm.IRModule, target: Target) -> tuple[Any, dict[str, str]
     return done(scheduled, {**rest.unscheduled, **wrong})
 
 
-def weights_once(native: Executable) -> Any:
+def weights_once(native: Executable) -> Executable:
     """Relax stores each weight once as it is."""
     return native
 
@@ -83,7 +87,7 @@ def python_functions(native: Executable) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"relax\.run\.\w+", native.stats()))))
 
 
-def session(native: Executable) -> Any:
+def session(native: Executable) -> relax.VirtualMachine:
     """A virtual machine on the CPU; 0.27 compiles C sources when it makes one."""
     if _has_sources(getattr(native, "mod", native)):
         check_compiler("to call C sources")
@@ -91,7 +95,7 @@ def session(native: Executable) -> Any:
     return relax.VirtualMachine(native, tvm.cpu())
 
 
-def _inside(module: Module) -> Iterator[Any]:
+def _inside(module: Module) -> Iterator[Module]:
     """The modules of LLVM that a module of the runtime imports."""
     for inner in module.imports:
         if inner.kind == "llvm":
@@ -112,7 +116,9 @@ def _has_sources(module: Module) -> bool:
     return module.kind == "c" or any(map(_has_sources, module.imports))
 
 
-def calling(machine: Any, names: Sequence[str], tensors: Sequence[NDArray]) -> tuple[Any, Any]:
+def calling(
+    machine: relax.VirtualMachine, names: Sequence[str], tensors: Sequence[NDArray]
+) -> tuple[Callable[[], object], Callable[[], list[np.ndarray]]]:
     """The machine's normal call on tensors that exist already, and what reads its last result."""
     main = machine["main"]
     last: list[Any] = []
@@ -131,11 +137,11 @@ def _is_array(result: NDArray) -> bool:
     return not hasattr(result, "numpy")
 
 
-def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
+def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[NDArray]], list[NDArray]]:
     """`main` of a virtual machine of its own, from tensors to tensors."""
     main = session(native)["main"]
 
-    def call(tensors: Sequence[NDArray]) -> list[Any]:
+    def call(tensors: Sequence[NDArray]) -> list[NDArray]:
         result = _result(main, tensors)
         return list(result) if _is_array(result) else [result]
 
@@ -148,7 +154,7 @@ _CAST = re.compile(
 )
 
 
-def _result(main: Function, tensors: Sequence[NDArray]) -> Any:
+def _result(main: Function, tensors: Sequence[NDArray]) -> NDArray:
     """What `main` returns. Of sizes that data decide the virtual machine says by an error of its
     own that they do not fit.
     """
@@ -165,7 +171,7 @@ def _result(main: Function, tensors: Sequence[NDArray]) -> Any:
 
 def bound_arrays(
     native: Executable, names: Sequence[str]
-) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """`main` of a virtual machine of its own, from arrays to views of its results. What lies well
     is read where it lies, all else is copied.
     """
@@ -186,7 +192,7 @@ class _Input:
         self.tensor: Any = None
         self.view: np.ndarray | None = None
 
-    def of(self, array: np.ndarray) -> Any:
+    def of(self, array: np.ndarray) -> NDArray:
         """A tensor with these values."""
         if lies_well(array):
             return from_dlpack(array)
@@ -200,7 +206,7 @@ class _Input:
         return self.tensor
 
 
-def _view(tensor: Any) -> np.ndarray | None:
+def _view(tensor: NDArray) -> np.ndarray | None:
     """A tensor's memory as an array, where NumPy's own dtypes can say what it holds."""
     try:
         return np.from_dlpack(tensor)
@@ -208,7 +214,7 @@ def _view(tensor: Any) -> np.ndarray | None:
         return None
 
 
-def view_of(tensor: Any) -> np.ndarray:
+def view_of(tensor: NDArray) -> np.ndarray:
     """A tensor as an array, of the same memory; a copy to read where NumPy cannot say what it
     holds.
     """
@@ -216,7 +222,7 @@ def view_of(tensor: Any) -> np.ndarray:
     return read_only(tensor.numpy()) if view is None else view
 
 
-def copied(value: Any) -> np.ndarray:
+def copied(value: NDArray) -> np.ndarray:
     """What knows DLPack as a copy to read."""
     return read_only(from_dlpack(value).numpy())
 

@@ -41,7 +41,7 @@ def vm_pipeline() -> tvm.transform.Pass:
     )
 
 
-def _once(is_one: Callable[[Any], bool]) -> tvm.transform.Pass:
+def _once(is_one: Callable[[Expr], bool]) -> tvm.transform.Pass:
     @tvm.transform.module_pass(opt_level=0, name="MadeOnce")
     def made_once(mod: tvm.IRModule, _: object) -> tvm.IRModule:
         done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
@@ -57,7 +57,7 @@ def _once(is_one: Callable[[Any], bool]) -> tvm.transform.Pass:
 class _Once(relax.PyExprMutator):
     """Each sequence by itself: what a branch makes, nobody has who takes the other one."""
 
-    def __init__(self, is_one: Callable[[Any], bool]) -> None:
+    def __init__(self, is_one: Callable[[Expr], bool]) -> None:
         super().__init__()
         self.is_one = is_one
         self.made: list[dict[str, list[tuple[Any, Any]]]] = []

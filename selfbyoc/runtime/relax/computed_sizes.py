@@ -12,7 +12,7 @@ from tvm import relax
 
 from ...simplify.relax.exprs import leaves
 from ...tvm import tir, tvm, walk
-from ...tvm.types import Binding, Expr, Function, Type
+from ...tvm.types import Binding, Expr, Function, TirNode, Type
 
 
 @tvm.transform.module_pass(opt_level=0, name="ComputedSizesFirst")
@@ -47,7 +47,7 @@ def _symbols(node: Type) -> list[Expr]:
     """
     found: list[Any] = []
 
-    def visit(inner: Any) -> None:
+    def visit(inner: TirNode) -> None:
         if isinstance(inner, tir.Var) and isinstance(inner.ty, tvm.ir.PrimType):
             found.append(inner)
 
@@ -74,7 +74,7 @@ def _parted(func: Function) -> Function:
     )
 
 
-def _sorted(bindings: Sequence[Any], defined: dict[Expr, Binding]) -> list[Binding]:
+def _sorted(bindings: Sequence[Binding], defined: dict[Expr, Binding]) -> list[Binding]:
     """In the order that they have, but each after all that it needs."""
     own = {binding.var: binding for binding in bindings}
     done: dict[Any, None] = {}
@@ -106,7 +106,7 @@ def _needed(
 class _Shared(relax.PyExprMutator):
     """Variables that another block reads, as such: not those of a dataflow block."""
 
-    def __init__(self, blocks: Sequence[Any]) -> None:
+    def __init__(self, blocks: Sequence[relax.BindingBlock]) -> None:
         super().__init__()
         home = {b.var: n for n, block in enumerate(blocks) for b in block.bindings}
         self.shared = {

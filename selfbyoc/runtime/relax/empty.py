@@ -11,7 +11,7 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_tensor, tvm
-from ...tvm.types import Function
+from ...tvm.types import Expr, Function
 
 
 def without_empty_constants(mod: tvm.IRModule) -> tvm.IRModule:
@@ -26,7 +26,7 @@ def without_empty_constants(mod: tvm.IRModule) -> tvm.IRModule:
 def _has_some(func: Function) -> bool:
     found: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Expr) -> None:
         if _is_empty(node):
             found.append(node)
 
@@ -34,13 +34,13 @@ def _has_some(func: Function) -> bool:
     return bool(found)
 
 
-def _is_empty(node: Any) -> bool:
+def _is_empty(node: Expr) -> bool:
     return isinstance(node, Constant) and 0 in constant_tensor(node).shape
 
 
 @relax.expr_functor.mutator
 class _Allocated(relax.PyExprMutator):
-    def visit_constant_(self, constant: Any) -> Any:
+    def visit_constant_(self, constant: Expr) -> Expr:
         if not _is_empty(constant):
             return constant
         tensor = constant_tensor(constant)

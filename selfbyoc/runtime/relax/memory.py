@@ -7,7 +7,7 @@ from typing import Any
 from tvm import relax
 
 from ...tvm import tir, tvm
-from ...tvm.types import PrimExpr
+from ...tvm.types import Expr, Function, PrimExpr
 
 _ALLOCATES = "relax.memory.alloc_storage"
 
@@ -19,7 +19,7 @@ class PlannedMemory:
     def __init__(self) -> None:
         self.bytes: int | None = None  # where all is known when compiling
 
-    def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
+    def run_after_pass(self, mod: tvm.IRModule, info: tvm.transform.PassInfo) -> None:
         """What TVM calls after each pass."""
         if str(info.name).endswith("StaticPlanBlockMemory"):
             storages = [size for func in mod.functions.values() for size in _storages(func)]
@@ -27,11 +27,11 @@ class PlannedMemory:
             self.bytes = sum(map(int, storages)) if is_known else None
 
 
-def _storages(func: Any) -> list[PrimExpr]:
+def _storages(func: Function) -> list[PrimExpr]:
     """The sizes of the storages that a function allocates."""
     found: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Expr) -> None:
         if isinstance(node, relax.Call) and getattr(node.op, "name", "") == _ALLOCATES:
             found.extend(node.args[0].values)  # one: its bytes
 

@@ -40,7 +40,7 @@ def _within(func: PrimFunc) -> PrimFunc | None:
         return None
     data = te.placeholder(old, buffers[0].dtype, name=buffers[0].name)
 
-    def element(*i: Any) -> Expr:
+    def element(*i: PrimExpr) -> Expr:
         place: Any = tir.IntImm("int64", 0)
         for index, extent in zip(i[first : len(new) - last], after, strict=True):
             place = place * extent + index

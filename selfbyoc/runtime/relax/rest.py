@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm import relax
 
@@ -27,7 +27,7 @@ from ...tvm.indices import within_buffers
 from ...tvm.selects import without_truncation
 from ...tvm.starts import with_true_starts
 from ...tvm.symbolic import symbols, with_identifiers, with_own_names
-from ...tvm.types import PrimFunc, Target
+from ...tvm.types import PrimFunc, Target, TirNode
 from .norms import norms_are_scales
 from .reshapes import reshapes_within
 from .sizes import sizes_of_buffers
@@ -178,7 +178,7 @@ def failing(mod: tvm.IRModule, target: Target) -> dict[str, str]:
 
 def functions_outside(
     mod: tvm.IRModule, target: Target, sizes: Mapping[str, int]
-) -> list[tuple[str, Any, int, int, str]]:
+) -> list[tuple[str, PrimFunc, int, int, str]]:
     """What `main` calls beside kernels: name, scheduled PrimFunc, its operations, how many calls,
     and why it is left unscheduled, if it is; at these sizes of main's symbols.
     """
@@ -229,7 +229,7 @@ def _only_indices_are_long(func: PrimFunc) -> bool:
     found: list[str] = []
     sizes: list[int] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         kind = type(node).__name__
         if kind in ("Cast", "Call", "BufferLoad", "TensorLoad"):
             found.append(dtype_of(node))

@@ -14,7 +14,7 @@ from tvm import relax
 from ...ir.relax.symbols import text_of
 from ...tvm import param_buffers, structural_equal, tir, tvm
 from ...tvm.rewrite import variables_in
-from ...tvm.types import Expr, PrimExpr, PrimFunc
+from ...tvm.types import Expr, Function, PrimExpr, PrimFunc
 
 
 @tvm.transform.module_pass(opt_level=0, name="SizesOfBuffers")
@@ -38,7 +38,7 @@ def sizes_of_buffers(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     return done
 
 
-def _of_buffers(func: Any) -> PrimFunc | None:
+def _of_buffers(func: Function) -> PrimFunc | None:
     """The function without parameters that are numbers; None where it has none, or needs one."""
     numbers = [p for p in func.params if _is_number(p)] if isinstance(func, tir.PrimFunc) else []
     if not numbers:

@@ -12,7 +12,7 @@ from ...ir.relax.symbols import text_of
 from ...tvm import Schedule, child_blocks, dtype_of, is_reduction, param_buffers, tir, tvm, walk
 from ...tvm.rewrite import substitute
 from ...tvm.symbolic import asserting, symbols
-from ...tvm.types import Expr, PrimFunc, Stmt
+from ...tvm.types import Expr, PrimExpr, PrimFunc, Stmt
 
 
 def with_sums_apart(func: PrimFunc) -> PrimFunc:
@@ -52,7 +52,7 @@ def _has_some(func: PrimFunc) -> bool:
     return bool(found)
 
 
-def _open_extents(block: Stmt) -> list[Any]:
+def _open_extents(block: Stmt) -> list[PrimExpr]:
     """The extents that a block sums over, and starts to, which may be 0."""
     extents = [axis.dom.extent for axis in block.iter_vars if is_reduction(axis)]
     is_open = [not isinstance(extent, tir.IntImm) or int(extent) < 1 for extent in extents]
@@ -83,7 +83,7 @@ def refusing_places_of_none(func: PrimFunc, made: PrimFunc) -> PrimFunc:
     return asserting(made, [(substitute(c, own), text) for c, text in _checks(func, without)])
 
 
-def _checks(func: PrimFunc, extents: list[Expr]) -> list[tuple[Any, str]]:
+def _checks(func: PrimFunc, extents: list[Expr]) -> list[tuple[PrimExpr, str]]:
     """That none of these is 0, if something is to be computed."""
     params = param_buffers(func)
     hollow = is_empty([params[place] for place in outputs_of(func)]) if extents else None

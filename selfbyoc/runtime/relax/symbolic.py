@@ -19,7 +19,7 @@ from ...tvm import Analyzer, SBlock, dtype_of, param_buffers, tir, walk
 from ...tvm.dispatch import Callee, entry
 from ...tvm.rewrite import folded, substitute
 from ...tvm.symbolic import size_variable, symbols, within_32_bits
-from ...tvm.types import PrimExpr, PrimFunc
+from ...tvm.types import PrimExpr, PrimFunc, TirNode
 
 OTHERS = (3, 2, 17, 5, 61, 28, 43, 30)  # sizes of a symbol beside the one that is looked at
 NEIGHBOURS = range(22, 30)  # of all rests after strides
@@ -31,7 +31,7 @@ def all_extents(func: PrimFunc) -> list[PrimExpr]:
     shapes = (getattr(buffer, "shape", None) for buffer in param_buffers(func))
     found = [extent for shape in shapes if shape is not None for extent in shape]
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         if isinstance(node, SBlock):
             found.extend(extent for buffer in node.alloc_buffers for extent in buffer.shape)
             found.extend(axis.dom.extent for axis in node.iter_vars)
@@ -41,7 +41,7 @@ def all_extents(func: PrimFunc) -> list[PrimExpr]:
 
 
 def scheduled_for_all_sizes(
-    name: str, func: PrimFunc, schedule: Callable[[Any], Any]
+    name: str, func: PrimFunc, schedule: Callable[[PrimFunc], PrimFunc]
 ) -> dict[str, PrimFunc]:
     """The PrimFunc as `schedule` makes it, for every size of its symbols: learnt from some; and
     those that it calls, by name. Raises SymbolicError where they differ in more than sizes.
@@ -144,7 +144,7 @@ def _learnt(
                 sizes[name] = OTHERS[(size + shift + 2 * place) % len(OTHERS)] + 8 * place
             yield sizes
 
-    def of_main(size: int, _: Any) -> Example | None:
+    def of_main(size: int, _: object) -> Example | None:
         return next((e for e in map(make, around(size)) if e is not None), None)
 
     families = (f for f in one_family(main, of_main) if all(f.learnt.step(n) == 1 for n in others))

@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.relax.symbols import text_of
 from ...tvm import Analyzer, StringImm, walk
 from ...tvm.symbolic import asserting
-from ...tvm.types import Expr, PrimFunc
+from ...tvm.types import Expr, PrimExpr, PrimFunc
 
 _SORT = "tvm.contrib.sort.topk"
 
@@ -29,7 +29,7 @@ def with_enough(func: PrimFunc) -> PrimFunc:
     return asserting(func, [check for call in calls for check in _checks(call)])
 
 
-def _checks(call: Expr) -> list[tuple[Any, str]]:
+def _checks(call: Expr) -> list[tuple[PrimExpr, str]]:
     """What has to hold for one call of the sort: data, results, how many, axis, and more."""
     data, result = (list(array.args[1].args) for array in call.args[1:3])
     axis = int(call.args[-3])

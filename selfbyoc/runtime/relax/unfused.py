@@ -26,7 +26,7 @@ def slices_apart(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     slices: dict[Any, list[Any]] = {}
     short: set[Any] = set()
 
-    def visit(node: Any) -> None:
+    def visit(node: Expr) -> None:
         name = getattr(node.op, "name", "") if isinstance(node, relax.Call) else ""
         if name != "relax.call_tir":
             return

@@ -29,7 +29,7 @@ def last_reshapes_are_views(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     return done
 
 
-def _reshapes(func: Function, mod: tvm.IRModule) -> Iterator[Any]:
+def _reshapes(func: Function, mod: tvm.IRModule) -> Iterator[Expr]:
     """The calls. What is a result itself, or an argument, is copied: two results, or a result and
     an argument, are never one memory.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from tvm import relay
@@ -18,7 +18,7 @@ from ...errors import InputError
 from ...ir.relay.hollow import hollow
 from ...partition.relay import external_functions
 from ...tvm import tensor, tvm
-from ...tvm.types import Executable, IRModule, NDArray, Target
+from ...tvm.types import Executable, IRModule, NDArray, PackedFunc, PrimFunc, Target
 from ..alignment import lies_well, read_only
 from ..compiled import Compiled
 from . import vm
@@ -29,12 +29,14 @@ from .vm import compile_for_machine, is_machine, machine
 if TYPE_CHECKING:
     import torch
 
+Session: TypeAlias = graph_executor.GraphModule | VirtualMachine
+
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
 
 
 def functions_outside(
     mod: IRModule, target: Target, sizes: Mapping[str, int]
-) -> list[tuple[str, Any, int, int, str]]:
+) -> list[tuple[str, PrimFunc, int, int, str]]:
     """None that could be told: relay.build lowers them by itself, by TOPI's schedules."""
     return []
 
@@ -79,14 +81,16 @@ def python_functions(native: Executable) -> tuple[str, ...]:
     return ()
 
 
-def session(native: Executable) -> Any:
+def session(native: Executable) -> Session:
     """A graph executor of the library on the CPU, or its virtual machine."""
     if is_machine(native):
         return machine(native)
     return graph_executor.GraphModule(native["default"](tvm.cpu()))
 
 
-def calling(module: Any, names: Sequence[str], tensors: Sequence[NDArray]) -> tuple[Any, Any]:
+def calling(
+    module: Session, names: Sequence[str], tensors: Sequence[NDArray]
+) -> tuple[Callable[[], object], Callable[[], list[np.ndarray]]]:
     """The executor's normal call on inputs that are set once, and what reads its last result."""
     if isinstance(module, VirtualMachine):
         return vm.calling(module, tensors)
@@ -96,7 +100,7 @@ def calling(module: Any, names: Sequence[str], tensors: Sequence[NDArray]) -> tu
     return module.run, lambda: [module.get_output(i).numpy() for i in range(count)]
 
 
-def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
+def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[NDArray]], list[NDArray]]:
     """A graph executor of its own, from tensors to tensors: it reads the inputs where they are, and
     the outputs are its own memory, until the next call.
     """
@@ -106,7 +110,7 @@ def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[Any]],
     passed = _passed(given, found)
     last: list[Any] = [None] * len(given)
 
-    def call(tensors: Sequence[NDArray]) -> list[Any]:
+    def call(tensors: Sequence[NDArray]) -> list[NDArray]:
         if len(tensors) != len(given):
             raise InputError(f"expected tensors for {list(names)}, found {len(tensors)}")
         for n, value in enumerate(tensors):
@@ -123,7 +127,7 @@ def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[Any]],
     return call
 
 
-def _check_type(name: str, tensor: NDArray, like: Any) -> None:
+def _check_type(name: str, tensor: NDArray, like: NDArray) -> None:
     """TVM 0.17 looks at the shape alone where it reads a tensor, and reads on past the end of
     smaller elements; at the number of bytes alone where it copies one.
     """
@@ -141,7 +145,7 @@ def _check_type(name: str, tensor: NDArray, like: Any) -> None:
 
 def bound_arrays(
     native: Executable, names: Sequence[str]
-) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """A graph executor of its own, from arrays to views of its results. What lies well is read
     where it lies, all else is copied.
     """
@@ -173,7 +177,9 @@ def _passed(given: Sequence[NDArray], found: Sequence[NDArray]) -> set[int]:
     return {n for n, i in enumerate(given) if any(_address(i) == _address(o) for o in found)}
 
 
-def _executor(native: Executable, names: Sequence[str]) -> tuple[Any, Any, list[Any], list[Any]]:
+def _executor(
+    native: Executable, names: Sequence[str]
+) -> tuple[PackedFunc, Callable[[int, NDArray], object], list[NDArray], list[NDArray]]:
     """Of a graph executor: what runs it, what sets an input's address, its inputs and outputs."""
     module = native["default"](tvm.cpu())
     places = [int(module["get_input_index"](name)) for name in names]

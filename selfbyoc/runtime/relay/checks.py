@@ -14,7 +14,7 @@ from ...codegen.relay import CHECK
 from ...ir.relay.walk import postorder, rebuild
 from ...tvm import tvm
 from ...tvm.symbolic import INPUT_ERROR
-from ...tvm.types import Buffer, Expr, PrimFunc, Stmt, Type
+from ...tvm.types import Buffer, Expr, PrimExpr, PrimFunc, Stmt, Type
 
 # (elements of the value, sizes of the data) -> what has to hold
 Holds = Callable[[Callable[[int], Any], Sequence[Any]], Any]
@@ -27,7 +27,7 @@ class Checks:
         self._mod = mod
         self._functions: dict[Any, Any] = {}
 
-    def rebuilt(self, change: Callable[[Any, Any, Mapping[Any, Any]], Any]) -> tvm.IRModule:
+    def rebuilt(self, change: Callable[[Expr, Expr, Mapping[Expr, Expr]], Expr]) -> tvm.IRModule:
         """`change` makes an expression of what it was, of what it is over new inputs, and of what
         became of each expression.
         """
@@ -84,7 +84,7 @@ def _kernel(ty: Type, rank: int, holds: Holds, text: str) -> PrimFunc:
     return te.create_prim_func([value, sizes, done])
 
 
-def _extents(ty: Type) -> list[tuple[int, Any]]:
+def _extents(ty: Type) -> list[tuple[int, PrimExpr]]:
     return list(enumerate(ty.shape))
 
 

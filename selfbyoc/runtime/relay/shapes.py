@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tvm import relay, tir
 
 from ...tvm import tvm
-from ...tvm.types import Expr
+from ...tvm.types import Expr, PrimExpr
 from .checks import Checks, Holds
 
 _TEXTS = {
@@ -45,13 +44,13 @@ def with_shapes_checked(mod: tvm.IRModule) -> tvm.IRModule:
     return checks.rebuilt(checked)
 
 
-def _asked(call: Any) -> list[int]:
+def _asked(call: Expr) -> list[int]:
     """The shape that an op is told; -1 for a size that is open there."""
     told = call.attrs.newshape if call.op.name == "reshape" else call.attrs.shape
     return [_REST if isinstance(e, tir.Any) else int(e) for e in told]
 
 
-def _reshape_fits(shape: Sequence[Any], wanted: Sequence[int]) -> bool:
+def _reshape_fits(shape: Sequence[PrimExpr], wanted: Sequence[int]) -> bool:
     """Whether a reshape has as many elements at all sizes, or is of a kind that nobody writes with
     numbers (-2 to -4).
     """
@@ -66,7 +65,7 @@ def _reshape_fits(shape: Sequence[Any], wanted: Sequence[int]) -> bool:
     return not any(isinstance(e, tir.Any) for e in left) and known == asked
 
 
-def _broadcast_fits(shape: Sequence[Any], wanted: Sequence[int]) -> bool:
+def _broadcast_fits(shape: Sequence[PrimExpr], wanted: Sequence[int]) -> bool:
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
     return not any(isinstance(e, tir.Any) and asked > 1 for e, asked in pairs)
 
@@ -74,14 +73,14 @@ def _broadcast_fits(shape: Sequence[Any], wanted: Sequence[int]) -> bool:
 _FITS = {"reshape": _reshape_fits, "broadcast_to": _broadcast_fits}
 
 
-def _broadcasts(sizes: Sequence[Any], wanted: Sequence[Any]) -> Any:
+def _broadcasts(sizes: Sequence[PrimExpr], wanted: Sequence[PrimExpr]) -> PrimExpr:
     """Whether each axis has the size that is asked for, or 1."""
     pairs = zip(reversed(sizes), reversed(wanted), strict=False)
     each = [tir.any(size == 1, asked < 0, size == asked) for size, asked in pairs]
     return tir.all(*each) if each else tir.const(1, "bool")
 
 
-def _reshapes(sizes: Sequence[Any], wanted: Sequence[Any]) -> Any:
+def _reshapes(sizes: Sequence[PrimExpr], wanted: Sequence[PrimExpr]) -> PrimExpr:
     """Whether so many elements, of which an axis may be the rest, are those there."""
     one, zero = tir.const(1, "int64"), tir.const(0, "int64")
     total, known, rests = one, one, zero
@@ -101,7 +100,7 @@ def _reshapes(sizes: Sequence[Any], wanted: Sequence[Any]) -> Any:
 _HOLDS = {"reshape": _reshapes, "broadcast_to": _broadcasts}
 
 
-def _of_data(how: str, call: Any) -> Holds:
+def _of_data(how: str, call: Expr) -> Holds:
     wanted = [tir.const(e, "int64") for e in _asked(call)]
     return lambda _, sizes: _HOLDS[how](sizes, wanted)
 

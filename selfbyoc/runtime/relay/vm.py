@@ -13,7 +13,7 @@ from ...codegen.relay import kept_targets
 from ...errors import InputError
 from ...tvm import tvm
 from ...tvm.symbolic import INPUT_ERROR
-from ...tvm.types import Executable, Module, Target
+from ...tvm.types import Executable, Module, NDArray, Target
 from ..alignment import lies_well
 from .as_tvm_lowers import lowering
 from .least import with_places_checked
@@ -37,7 +37,9 @@ def machine(native: Executable) -> VirtualMachine:
     return VirtualMachine(native, tvm.cpu())
 
 
-def calling(machine: VirtualMachine, tensors: Sequence[Any]) -> tuple[Any, Any]:
+def calling(
+    machine: VirtualMachine, tensors: Sequence[NDArray]
+) -> tuple[Callable[[], object], Callable[[], list[np.ndarray]]]:
     """The machine's normal call on tensors that exist already, and what reads its last result."""
     last: list[Any] = []
 
@@ -47,14 +49,16 @@ def calling(machine: VirtualMachine, tensors: Sequence[Any]) -> tuple[Any, Any]:
     return call, lambda: [tensor.numpy() for tensor in _tensors(last[0])]
 
 
-def bound(native: Executable) -> Callable[[Sequence[Any]], list[Any]]:
+def bound(native: Executable) -> Callable[[Sequence[NDArray]], list[NDArray]]:
     """`main` of a virtual machine of its own, from tensors to tensors."""
     own = machine(native)
     return lambda tensors: _tensors(_result(own, tensors))
 
 
 def bound_arrays(
-    native: Executable, to_tensor: Callable[[Any], Any], view_of: Callable[[Any], np.ndarray]
+    native: Executable,
+    to_tensor: Callable[[np.ndarray], NDArray],
+    view_of: Callable[[NDArray], np.ndarray],
 ) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """The same from arrays to views of its results. What lies well is read where it lies, all else
     is copied.
@@ -68,7 +72,7 @@ def bound_arrays(
     return call_on_arrays
 
 
-def _result(machine: VirtualMachine, tensors: Sequence[Any]) -> Any:
+def _result(machine: VirtualMachine, tensors: Sequence[NDArray]) -> NDArray:
     """What `main` returns. 0.17 has but one error for what a kernel asserts: ours say theirs."""
     try:
         return machine.invoke("main", *tensors)
@@ -79,6 +83,6 @@ def _result(machine: VirtualMachine, tensors: Sequence[Any]) -> Any:
         raise InputError(text.strip()) from err
 
 
-def _tensors(result: Any) -> list[Any]:
+def _tensors(result: NDArray) -> list[NDArray]:
     """What `main` returns: one tensor, or a tuple of them."""
     return [result] if isinstance(result, tvm.nd.NDArray) else list(result)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ....errors import TargetError
 from ....runtime.generation import runtime
@@ -20,11 +20,13 @@ from .contender import Built, Contender, Inputs
 from .runtimes import on_compiled, on_session, ort_session, ov_compiled
 from .tvm_builds import counts, names, on_machine, our_library
 
+T = TypeVar("T")
+
 _Loaded = tuple[Library, Any, Callable[[], int]]
 
 
 def _once(
-    load: Callable[[str, Setting], Any], on: Callable[[Any, Inputs], Built]
+    load: Callable[[str, Setting], T], on: Callable[[T, Inputs], Built]
 ) -> Callable[[str, Inputs, Setting], Built]:
     """A build that keeps what it loaded last."""
     kept = lru_cache(maxsize=1)(load)

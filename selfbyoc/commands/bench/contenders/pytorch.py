@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ....common.optional import extra
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
 from .torch_graph import graph_module
 
+if TYPE_CHECKING:
+    import torch
 
-def _module(path: str, threads: int) -> Any:
+
+def _module(path: str, threads: int) -> torch.nn.Module:
     torch, model = extra("torch"), extra("onnx").load(path)
     torch.set_num_threads(threads)
     return graph_module(model).eval()
 
 
-def _built(function: Any, inputs: Inputs) -> Built:
+def _built(function: Callable[..., Sequence[torch.Tensor]], inputs: Inputs) -> Built:
     torch = extra("torch")
     last: list[Any] = []
     args = [torch.from_numpy(array) for array in inputs.values()]

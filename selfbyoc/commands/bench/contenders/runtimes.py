@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,12 +10,16 @@ from ....common.optional import extra
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
 
+if TYPE_CHECKING:
+    import onnxruntime
+    import openvino
+
 
 def _onnxruntime(path: str, inputs: Inputs, setting: Setting) -> Built:
     return on_session(ort_session(path, setting), inputs)
 
 
-def ort_session(path: str, setting: Setting) -> Any:
+def ort_session(path: str, setting: Setting) -> onnxruntime.InferenceSession:
     """A model loaded by ONNX Runtime."""
     ort = extra("onnxruntime")
     options = ort.SessionOptions()
@@ -23,7 +27,7 @@ def ort_session(path: str, setting: Setting) -> Any:
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def on_session(session: Any, inputs: Inputs) -> Built:
+def on_session(session: onnxruntime.InferenceSession, inputs: Inputs) -> Built:
     """What ONNX Runtime loaded, on these inputs."""
     feed = dict(inputs)
     last: list[Any] = []
@@ -38,7 +42,7 @@ def _openvino(path: str, inputs: Inputs, setting: Setting) -> Built:
     return on_compiled(ov_compiled(path, setting), inputs)
 
 
-def ov_compiled(path: str, setting: Setting) -> Any:
+def ov_compiled(path: str, setting: Setting) -> openvino.CompiledModel:
     """A model compiled by OpenVINO."""
     openvino = extra("openvino")
     core = openvino.Core()
@@ -50,7 +54,7 @@ def ov_compiled(path: str, setting: Setting) -> Any:
     return core.compile_model(core.read_model(path), "CPU", settings)
 
 
-def on_compiled(compiled: Any, inputs: Inputs) -> Built:
+def on_compiled(compiled: openvino.CompiledModel, inputs: Inputs) -> Built:
     """Input tensors are set once and share the caller's memory: copying them costs up to half.
     Output tensors are asked for after a run: those of open sizes are new ones then.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,12 @@ def join_gelu(torch: ModuleType, graph: torch.fx.Graph) -> None:
     graph.eliminate_dead_code()
 
 
-def _operands(node: torch.fx.Node, function: Any) -> tuple[Any, Any]:
+def _operands(node: torch.fx.Node, function: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
     """Of a call of a function; else nothing."""
     return node.args if getattr(node, "target", None) is function else (None, None)
 
 
-def _reader(node: torch.fx.Node, function: Any) -> tuple[Any, Any]:
+def _reader(node: torch.fx.Node, function: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
     """The only call that reads a value, and what else that reads; else nothing."""
     readers = list(node.users) if node is not None else []
     if len(readers) != 1 or readers[0].target is not function:

@@ -40,14 +40,16 @@ class _Reader:
         self.root.register_buffer(name, self.torch.from_numpy(array.copy()))
         return self.graph.get_attr(name)
 
-    def node(self, name: str) -> Any:
+    def node(self, name: str) -> torch.fx.Node:
         """An fx node of any value; a constant of one element is a number."""
         if name not in self.nodes:
             array = self.arrays[name]
             self.nodes[name] = array.item() if array.ndim == 0 else self.constant(array)
         return self.nodes[name]
 
-    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> torch.fx.Node:
+    def call(
+        self, function: Callable[..., object], *args: object, **options: object
+    ) -> torch.fx.Node:
         return self.graph.call_function(function, args, options)
 
 
@@ -93,7 +95,7 @@ def _pool(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.functional.max_pool2d, x, a["kernel_shape"], **options)
 
 
-def _average(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _average(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     """Other padding at the end than at the beginning: padded by the larger, then cut (stride 1)."""
     top, left, bottom, right = a.get("pads", [0] * 4)
     pads = [max(top, bottom), max(left, right)]
@@ -110,12 +112,12 @@ def _average(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
     return r.call(operator.getitem, y, kept)
 
 
-def _batch_norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _batch_norm(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     x, gamma, beta, mean, var = (r.node(name) for name in names)
     return r.call(r.functional.batch_norm, x, mean, var, gamma, beta, eps=a.get("epsilon", 1e-5))
 
 
-def _gemm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _gemm(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     if a.get("transA") or a.get("alpha", 1.0) != 1 or a.get("beta", 1.0) != 1:
         raise UnsupportedOp(f"Gemm with {dict(a)}")
     weight = r.arrays[names[1]] if a.get("transB") else r.arrays[names[1]].T
@@ -141,33 +143,33 @@ def _add(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.torch.add, x, y)
 
 
-def _binary(name: str) -> Callable[..., Any]:
+def _binary(name: str) -> Callable[[_Reader, Sequence[str], Attrs], torch.fx.Node]:
     return lambda r, names, a: r.call(getattr(r.torch, name), *(r.node(n) for n in names))
 
 
-def _functional(name: str) -> Callable[..., Any]:
+def _functional(name: str) -> Callable[[_Reader, Sequence[str], Attrs], torch.fx.Node]:
     return lambda r, names, a: r.call(getattr(r.functional, name), r.node(names[0]))
 
 
-def _clip(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _clip(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     limits = [float(r.arrays[name]) for name in names[1:]]
     return r.call(r.functional.hardtanh, r.node(names[0]), *limits)
 
 
-def _layer_norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _layer_norm(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     x, gamma, beta = (r.node(name) for name in names)
     width = r.arrays[names[1]].shape
     return r.call(r.functional.layer_norm, x, width, gamma, beta, a.get("epsilon", 1e-5))
 
 
-def _lrn(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _lrn(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(
         r.functional.local_response_norm, r.node(names[0]), a["size"], a.get("alpha", 1e-4),
         a.get("beta", 0.75), a.get("bias", 1.0),
     )  # fmt: skip
 
 
-def _reshape(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _reshape(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.torch.reshape, r.node(names[0]), r.arrays[names[1]].tolist())
 
 
@@ -180,24 +182,24 @@ def _softmax(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.torch.softmax, r.node(names[0]), a.get("axis", -1 if r.opset >= 13 else 1))
 
 
-def _reduce(name: str) -> Callable[..., Any]:
-    def reduce(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _reduce(name: str) -> Callable[[_Reader, Sequence[str], Attrs], torch.fx.Node]:
+    def reduce(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
         function, keep = getattr(r.torch, name), bool(a.get("keepdims", 1))
         return r.call(function, r.node(names[0]), dim=a["axes"], keepdim=keep)
 
     return reduce
 
 
-def _norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _norm(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     keep = bool(a.get("keepdims", 1))
     return r.call(r.torch.linalg.vector_norm, r.node(names[0]), dim=a["axes"], keepdim=keep)
 
 
-def _transpose(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _transpose(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.torch.permute, r.node(names[0]), a["perm"])
 
 
-def _gather(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _gather(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     if a.get("axis", 0) != 0 or names[0] not in r.arrays or r.arrays[names[0]].ndim != 2:
         raise UnsupportedOp("Gather of other things than rows of a table")
     return r.call(r.functional.embedding, r.node(names[1]), r.node(names[0]))
@@ -207,7 +209,7 @@ def _global_pool(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.functional.adaptive_avg_pool2d, r.node(names[0]), 1)
 
 
-def _flatten(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+def _flatten(r: _Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
     return r.call(r.torch.flatten, r.node(names[0]), a.get("axis", 1))
 
 

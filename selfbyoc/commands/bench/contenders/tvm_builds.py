@@ -15,11 +15,12 @@ from ....models.generation import tvm_road
 from ....runtime.build import build
 from ....runtime.generation import runtime
 from ....runtime.library import Library
+from ....tvm.types import Module
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
 
 
-def on_machine(machine: Any, names: Sequence[str], inputs: Inputs, note: str = "") -> Built:
+def on_machine(machine: Module, names: Sequence[str], inputs: Inputs, note: str = "") -> Built:
     """An executor on these inputs, as the peers are called: the tensors exist already.
 
     The graph executor takes its inputs once and runs; the virtual machine takes them in each call.

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ....partition import partition_for_tefuse
 from ....partition.report import report
 from ....runtime.build import build
 from ....runtime.generation import runtime
+from ....runtime.library import Library
 from ....runtime.tolerance import bound_of
 from ....tvm.types import IRModule
 from ...bench.reference import OLDEST_OPSET, reference
@@ -29,6 +30,10 @@ from ..oracle import differing
 from .mutant import KINDS, Array, Mutant
 from .protos import session
 from .rounding import moved, overflows
+
+if TYPE_CHECKING:
+    import onnx
+
 
 # ONNX Runtime's Sigmoid knows no numbers below that of -18: what a model makes of them alone.
 _SIGMOID = 1e-7
@@ -101,7 +106,7 @@ def ours(mutant: Mutant, setting: Setting) -> Tried:
     return result
 
 
-def _built(mod: IRModule, target: str | None, setting: Setting, result: Tried) -> Any:
+def _built(mod: IRModule, target: str | None, setting: Setting, result: Tried) -> Library:
     """The library. A built-in composite that raises is a fault, whoever takes over."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", FallbackWarning)
@@ -207,7 +212,7 @@ def alone(mutant: Mutant, setting: Setting, kind: str, found: Sequence[Array] | 
     return Alone(as_ours=found is not None and not _differing(found, theirs))
 
 
-def _numbered(mutant: Mutant) -> tuple[Any, dict[str, str]]:
+def _numbered(mutant: Mutant) -> tuple[onnx.ModelProto, dict[str, str]]:
     """With plain names of inputs, which no frontend changes; -> by their own."""
     model = extra("onnx").load_from_string(mutant.model)
     names = {value.name: f"input{n}" for n, value in enumerate(model.graph.input)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ....models.onnx.graph import Graph, attributes
 
 if TYPE_CHECKING:
     import onnx
+
+T = TypeVar("T")
 
 _REDUCING = (
     "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2",
@@ -71,7 +73,7 @@ def _epsilon(p: Place) -> float:
     return p.rng.choice((1e-6, 1e-5, 1e-3, 1e-2, 1.0))
 
 
-def _one_of(*values: Any) -> Callable[[Place], Any]:
+def _one_of(*values: T) -> Callable[[Place], T]:
     return lambda p: p.rng.choice(values)
 
 
@@ -155,7 +157,7 @@ def schema(op: str, opset: int) -> set[str]:
         return set()
 
 
-def set_attributes(node: onnx.NodeProto, attrs: Mapping[str, Any]) -> None:
+def set_attributes(node: onnx.NodeProto, attrs: Mapping[str, object]) -> None:
     """All attributes of a node anew."""
     make = extra("onnx").helper.make_attribute
     del node.attribute[:]

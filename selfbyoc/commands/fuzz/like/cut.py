@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _LARGE = 40
 _NEWEST = 10  # IR version
 
 
-def cut(source: Source, rng: Random) -> tuple[Any, dict[str, Range], str] | None:
+def cut(source: Source, rng: Random) -> tuple[onnx.ModelProto, dict[str, Range], str] | None:
     """A part of some 3 to 30 nodes, or a small model as a whole; what its inputs that are integers
     may be; and which it is. None where ONNX's checks refuse it.
     """
@@ -70,7 +70,7 @@ def _with_constants(source: Source, members: set[int]) -> list[int]:
     return sorted(found)
 
 
-def _model(source: Source, members: set[int]) -> tuple[Any, dict[str, Range]]:
+def _model(source: Source, members: set[int]) -> tuple[onnx.ModelProto, dict[str, Range]]:
     onnx, whole = extra("onnx"), source.model
     model = onnx.ModelProto(ir_version=min(whole.ir_version, _NEWEST))
     model.opset_import.extend(whole.opset_import)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def redirect(graph: onnx.GraphProto, old: str, new: str) -> None:
         node.input[:] = [new if name == old else name for name in node.input]
 
 
-def _type(graph: Graph, name: str) -> tuple[Any, int]:
+def _type(graph: Graph, name: str) -> tuple[tuple[int, ...] | None, int]:
     return graph.shape(name), graph.dtype_number(name)
 
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....common.optional import extra
-from ....models.onnx.graph import Graph, attributes, nodes
+from ....models.onnx.graph import Graph, Message, attributes, nodes
 from ....models.onnx.inference import apart, inferred, may_end
 
 if TYPE_CHECKING:
     import onnx
+    import onnxruntime
 
 LARGEST = 1 << 21  # elements of a value: nothing larger is built
 
 
-def session(model: bytes) -> Any:
+def session(model: bytes) -> onnxruntime.InferenceSession:
     """ONNX Runtime's, with nothing optimised. Raises what it raises, and Ended where that ends a
     process.
     """
@@ -35,7 +36,7 @@ def _tried(model: bytes) -> str:
     return ""
 
 
-def _session(model: bytes) -> Any:
+def _session(model: bytes) -> onnxruntime.InferenceSession:
     runtime = extra("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -65,7 +66,7 @@ def constant(node: onnx.NodeProto) -> np.ndarray | None:
     return np.asarray(value, dtypes[name]) if name in dtypes else None
 
 
-def replace_all(field: Any, values: Sequence[Any]) -> None:
+def replace_all(field: Any, values: Sequence[Message]) -> None:
     """Other messages in a repeated field; they may be some of its own."""
     copies = [type(value).FromString(value.SerializeToString()) for value in values]
     del field[:]

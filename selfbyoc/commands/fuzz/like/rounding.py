@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def overflows(mutant: Mutant, given: Mapping[str, Array]) -> bool:
     )
 
 
-def _floats(model: onnx.ModelProto) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+def _floats(model: onnx.ModelProto) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """The values that ops give, if they are floats of known shape."""
     graph, found = Graph(model), {}
     for name in (name for node in model.graph.node for name in node.output if name):

@@ -79,7 +79,7 @@ def mutate_extent(graph: Graph, rng: Random) -> str | None:
     return f"extent {old} is {new}"
 
 
-def _dims(graph: Graph, axis: int) -> Iterator[Any]:
+def _dims(graph: Graph, axis: int) -> Iterator[onnx.TensorShapeProto.Dimension]:
     for value in graph.graph.input:
         dims = value.type.tensor_type.shape.dim
         if len(dims) > max(1, axis):

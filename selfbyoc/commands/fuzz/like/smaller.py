@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ....common.optional import extra
 from ....models.onnx.graph import Graph
@@ -29,7 +29,7 @@ def smaller(mutant: Mutant) -> Iterator[Mutant]:
         yield replace(mutant, target="")
 
 
-def _as_mutants(mutant: Mutant, models: Iterator[Any]) -> Iterator[Mutant]:
+def _as_mutants(mutant: Mutant, models: Iterator[onnx.ModelProto]) -> Iterator[Mutant]:
     for model in models:
         tidy(model)
         done = typed(model)
@@ -67,7 +67,7 @@ def _returning(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
     return copy
 
 
-def _outputs(model: onnx.ModelProto) -> Iterator[Any]:
+def _outputs(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     """One output of several; an output that is computed earlier."""
     names = [value.name for value in model.graph.output]
     producers = {name: node for node in model.graph.node for name in node.output}
@@ -80,7 +80,7 @@ def _outputs(model: onnx.ModelProto) -> Iterator[Any]:
                 yield _returning(model, [*names[:n], before, *names[n + 1 :]])
 
 
-def _without_nodes(model: onnx.ModelProto) -> Iterator[Any]:
+def _without_nodes(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     """A node's value as an input, or as one of the node's own inputs."""
     graph = Graph(model)
     returned = {value.name for value in model.graph.output}
@@ -103,7 +103,7 @@ def _without_nodes(model: onnx.ModelProto) -> Iterator[Any]:
                 yield copy
 
 
-def _plain_attributes(model: onnx.ModelProto) -> Iterator[Any]:
+def _plain_attributes(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     for n, node in enumerate(model.graph.node):
         for k in range(len(node.attribute)):
             copy = _copy(model)
@@ -111,7 +111,7 @@ def _plain_attributes(model: onnx.ModelProto) -> Iterator[Any]:
             yield copy
 
 
-def _extents(model: onnx.ModelProto) -> Iterator[Any]:
+def _extents(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     for old in reversed(extents(model.graph)):
         for new in sorted({1, 2, old // 2, old - 1}):
             if 0 < new < old:

@@ -16,7 +16,7 @@ from tvm import relax
 
 from ....ir.relax import Constant
 from ....tvm import constant_numpy, tir
-from ....tvm.types import BlockBuilder, Expr
+from ....tvm.types import Attrs, BlockBuilder, Expr
 from ...relax.algebra import Algebra, Extent
 from ...relax.one_size import with_sizes
 
@@ -27,7 +27,9 @@ _ELEMENTWISE = frozenset(
 )  # fmt: skip
 
 
-def agreed(builder: BlockBuilder, algebra: Algebra, op: str, inputs: Any, attributes: Any) -> Any:
+def agreed(
+    builder: BlockBuilder, algebra: Algebra, op: str, inputs: Any, attributes: Attrs
+) -> Sequence[Expr]:
     """A node's inputs, cast to one size where it wants them to have one."""
     given = {n: x for n, x in enumerate(inputs) if _extents(x) is not None}
     wanted: list[list[tuple[int, int]]] = []  # places (input, axis) of one size each
@@ -58,7 +60,10 @@ def _aligned(ranks: dict[int, int], left: int) -> list[list[tuple[int, int]]]:
 
 
 def _casts(
-    algebra: Algebra, given: dict[int, Any], wanted: Sequence[Sequence[tuple[int, int]]], ones: bool
+    algebra: Algebra,
+    given: dict[int, Expr],
+    wanted: Sequence[Sequence[tuple[int, int]]],
+    ones: bool,
 ) -> dict[int, dict[int, Extent]]:
     """Of each input the axes that are to have another size; `ones`: an axis of 1, too."""
     found: dict[int, dict[int, Extent]] = {}
@@ -75,7 +80,7 @@ def _casts(
     return found
 
 
-def _at_least(algebra: Algebra, inputs: Sequence[Any], attributes: Any) -> None:
+def _at_least(algebra: Algebra, inputs: Sequence[Expr], attributes: Attrs) -> None:
     """The axis of a TopK has to have as many elements as are asked for."""
     extents, axis = _extents(inputs[0]), attributes.get("axis", -1)
     least = attributes.get("k")  # before opset 10

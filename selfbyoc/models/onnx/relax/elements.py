@@ -28,7 +28,7 @@ class Known:
         return self.elements.dtype != object
 
 
-def known_of(elements: Any, dtype: str) -> Known:
+def known_of(elements: object, dtype: str) -> Known:
     """Elements as an array of their dtype if all are numbers, else of objects."""
     array = elements if isinstance(elements, np.ndarray) else objects_of(elements)
     if all(isinstance(each, (bool, int, float, np.generic)) for each in array.ravel().tolist()):
@@ -36,7 +36,7 @@ def known_of(elements: Any, dtype: str) -> Known:
     return Known(array, dtype)
 
 
-def objects_of(elements: Any) -> np.ndarray:
+def objects_of(elements: object) -> np.ndarray:
     """A list, or one element, as an array; NumPy would look into expressions."""
     found = np.empty(len(elements) if isinstance(elements, list) else (), object)
     if isinstance(elements, list):

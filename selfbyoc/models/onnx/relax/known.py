@@ -217,7 +217,9 @@ class Knowledge:
         return known_of([self.algebra.simplest(first + n * each) for n in numbers], dtype)
 
 
-def _joined(of_two: Callable[..., Any], x: Extent, y: Extent, absorbing: bool) -> Extent:
+def _joined(
+    of_two: Callable[[Extent, Extent], Extent], x: Extent, y: Extent, absorbing: bool
+) -> Extent:
     """A conjunction or disjunction of conditions of which one may be known."""
     for one, other in ((x, y), (y, x)):
         if isinstance(one, bool):

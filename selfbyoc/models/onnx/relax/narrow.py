@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from tvm import relax
 
 from ....common.optional import extra
 from ....tvm import te, tir
-from ....tvm.types import BlockBuilder, Expr, PrimExpr, Tensor
+from ....tvm.types import Attrs, BlockBuilder, Expr, PrimExpr, Tensor
 from ..checks import EIGHT_BITS
 
 _E8M0 = "float8_e8m0fnu"
@@ -41,18 +40,18 @@ _FORMATS = {
 }
 
 
-def _cast(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Expr | None:
+def _cast(builder: BlockBuilder, inputs: Sequence[Expr], given: Attrs) -> Expr | None:
     to = str(extra("onnx").helper.tensor_dtype_to_np_dtype(given["to"]))
     return _converted(builder, inputs[0], to, given)
 
 
-def _cast_like(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Any:
+def _cast_like(builder: BlockBuilder, inputs: Sequence[Expr], given: Attrs) -> Expr | None:
     if not isinstance(inputs[1].ty, relax.TensorType):
         return None
     return _converted(builder, inputs[0], str(inputs[1].ty.dtype.dtype), given)
 
 
-def _converted(builder: BlockBuilder, x: Expr, to: str, given: dict[str, Any]) -> Expr | None:
+def _converted(builder: BlockBuilder, x: Expr, to: str, given: Attrs) -> Expr | None:
     if not isinstance(getattr(x, "ty", None), relax.TensorType):
         return None
     kind = str(x.ty.dtype.dtype)
@@ -83,7 +82,7 @@ def _converted(builder: BlockBuilder, x: Expr, to: str, given: dict[str, Any]) -
     return builder.emit_te(encoded, x)
 
 
-def _numpy(kind: str) -> Any:
+def _numpy(kind: str) -> np.dtype:
     import ml_dtypes
 
     return np.dtype(getattr(ml_dtypes, kind))
@@ -134,7 +133,7 @@ def _power(bits: Expr, how: str, saturates: bool) -> PrimExpr:
     return tir.Select(exponent == number(0xFF), number(0xFF), raised)
 
 
-def _bit_cast(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Expr:
+def _bit_cast(builder: BlockBuilder, inputs: Sequence[Expr], given: Attrs) -> Expr:
     """The same bits as another dtype of the same size."""
     to = str(extra("onnx").helper.tensor_dtype_to_np_dtype(given["to"]))
     return _same_bits(builder, inputs[0], to)
@@ -150,7 +149,7 @@ def _same_bits(builder: BlockBuilder, x: Expr, to: str) -> Expr:
     return x if str(x.ty.dtype.dtype) == to else builder.emit_te(again, x)
 
 
-def _product(builder: BlockBuilder, inputs: Sequence[Expr], given: dict[str, Any]) -> Any:
+def _product(builder: BlockBuilder, inputs: Sequence[Expr], given: Attrs) -> Expr | None:
     """A CumProd along an axis that is a constant."""
     x, axis = inputs[0], int(inputs[1].value.numpy())
     if given.get("reverse", 0):

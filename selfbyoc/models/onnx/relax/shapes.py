@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from tvm import relax
@@ -16,7 +15,7 @@ from tvm import relax
 from ....errors import InputError
 from ....ir.relax import Constant
 from ....tvm import tir
-from ....tvm.types import BlockBuilder, Expr
+from ....tvm.types import Attrs, BlockBuilder, Expr
 from ...relax.algebra import Algebra, Extent
 from ...relax.one_size import of_as_many, of_one_size_or_1
 from .elements import Known, as_whole
@@ -41,7 +40,7 @@ class Reading:
         return all(k is None or k.is_constant for k in known)
 
 
-def _reshape(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr | None:
+def _reshape(at: Reading, inputs: Sequence[Expr], attributes: Attrs) -> Expr | None:
     """As many elements as there are, or the call ends in an error."""
     data, wanted = inputs[0], at.numbers(1)
     keeps = not attributes.get("allowzero", 0)
@@ -60,7 +59,7 @@ def _reshape(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr | Non
     return of_as_many(at.builder, at.algebra, data, sizes)
 
 
-def _reshaped_as_told(builder: BlockBuilder, data: Any, wanted: Any, keeps: bool) -> Any:
+def _reshaped_as_told(builder: BlockBuilder, data: Expr, wanted: Expr, keeps: bool) -> Expr:
     emit, extents = builder.emit, extents_of(data)
     wanted, count = as_int64(builder, wanted), _length(wanted)
     if keeps:
@@ -77,7 +76,7 @@ def _reshaped_as_told(builder: BlockBuilder, data: Any, wanted: Any, keeps: bool
     return relax.op.reshape(data, symbols(builder, wanted, "size"))
 
 
-def _expand(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
+def _expand(at: Reading, inputs: Sequence[Expr], attributes: Attrs) -> Expr:
     """Axes of 1 become as long as it says. Of an axis whose size is open, and not known to be the
     one asked for, elements are taken over and over, which are those there, or the only one.
     """
@@ -121,7 +120,7 @@ def _arange(builder: BlockBuilder, count: Extent) -> Expr:
     return builder.emit(relax.op.arange(0, size, 1, "int64"))
 
 
-def _filled(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
+def _filled(at: Reading, inputs: Sequence[Expr], attributes: Attrs) -> Expr:
     """A ConstantOfShape."""
     sizes = at.numbers(0)
     if sizes is None and not is_data(inputs[0]):
@@ -137,7 +136,7 @@ def _filled(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
     return relax.op.broadcast_to(relax.const(value, dtype), shape)
 
 
-def _range(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
+def _range(at: Reading, inputs: Sequence[Expr], attributes: Attrs) -> Expr:
     """Numbers from and to an expression, in whole steps; of floats too."""
     given = [None if k is None else as_whole(k) for k in at.known]
     if at.is_constant(0, 1, 2) or any(g is None for g in given):
@@ -157,7 +156,7 @@ def _range(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr:
     return numbers if dtype == "int64" else relax.op.astype(numbers, dtype)
 
 
-def _slice(at: Reading, inputs: Sequence[Expr], attributes: Any) -> Expr | None:
+def _slice(at: Reading, inputs: Sequence[Expr], attributes: Attrs) -> Expr | None:
     """Elements of an axis up to a size that is an expression."""
     starts, ends = at.numbers(1), at.numbers(2)
     is_told = all(
@@ -196,7 +195,7 @@ def _clamped(algebra: Algebra, place: Extent, extent: Extent) -> Extent:
     return algebra.least(algebra.most(counted, 0), extent)
 
 
-def is_data(value: Any) -> bool:
+def is_data(value: object) -> bool:
     """Whether a value is a tensor and no constant."""
     return isinstance(getattr(value, "ty", None), relax.TensorType) and not isinstance(
         value, Constant
@@ -218,12 +217,12 @@ def as_tensor(builder: BlockBuilder, extents: Sequence[Extent]) -> Expr:
     return builder.emit(relax.op.shape_to_tensor(relax.ShapeExpr(list(extents))))
 
 
-def as_int64(builder: BlockBuilder, x: Expr) -> Any:
+def as_int64(builder: BlockBuilder, x: Expr) -> Expr:
     """Integers as those of 64 bits."""
     return x if x.ty.dtype == "int64" else builder.emit(relax.op.astype(x, "int64"))
 
 
-def symbols(builder: BlockBuilder, sizes: Any, name: str) -> Any:
+def symbols(builder: BlockBuilder, sizes: Expr, name: str) -> Expr:
     """A shape of new symbols, which are what a tensor of int64 holds."""
     shape = builder.emit(relax.op.tensor_to_shape(sizes))
     made = [tir.Var(f"{name}_{n}", "int64") for n in range(_length(sizes))]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tvm import relax
 
@@ -27,7 +27,7 @@ from . import (
 from . import (
     sizes as _relax_torch_sizes,
 )
-from .node import argument, in_its_type
+from .node import Convert, Importing, argument, in_its_type
 from .sizes import with_names_of_sizes
 from .views import decomposed
 
@@ -55,7 +55,7 @@ def converted(program: torch.export.ExportedProgram, bare: bool) -> IRModule:
     return with_names_of_sizes(mod, given)
 
 
-def _is_bound(value: Any) -> bool:
+def _is_bound(value: object) -> bool:
     return isinstance(value, relax.Var)
 
 
@@ -66,7 +66,9 @@ def _name(node: torch.fx.Node) -> str:
     return str(path or node.name)
 
 
-def exported_script(script: Any, inputs: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+def exported_script(
+    script: torch.jit.ScriptModule | torch.jit.ScriptFunction, inputs: Sequence[torch.Tensor]
+) -> torch.fx.GraphModule:
     """What torch.jit made as a module that can be exported: PyTorch's own converter, whose program
     has symbolic sizes.
     """
@@ -82,7 +84,7 @@ def exported_script(script: Any, inputs: Sequence[torch.Tensor]) -> torch.fx.Gra
         return TS2EPConverter(script, tuple(inputs)).convert().module()
 
 
-def _addmm(node: torch.fx.Node, importer: Any) -> Expr:
+def _addmm(node: torch.fx.Node, importer: Importing) -> Expr:
     """The frontend computes the product in float32, whatever is multiplied."""
     emit = importer.block_builder.emit
     bias, x, y = (importer.env[argument] for argument in node.args)
@@ -96,7 +98,7 @@ def _addmm(node: torch.fx.Node, importer: Any) -> Expr:
     return emit(relax.op.add(*scaled))
 
 
-def _cat(node: torch.fx.Node, importer: Any) -> Expr:
+def _cat(node: torch.fx.Node, importer: Importing) -> Expr:
     """Without the vectors of no element, which PyTorch joins with anything: caches begin so."""
     emit, wanted = importer.block_builder.emit, node.meta["val"].dtype
     dtype = importer._convert_data_type(str(wanted), importer.env)
@@ -110,13 +112,13 @@ def _cat(node: torch.fx.Node, importer: Any) -> Expr:
     return emit(relax.op.concat(parts, axis=argument(node, 1, "dim", 0)))
 
 
-def _converted(node: torch.fx.Node, importer: Any) -> Any:
+def _converted(node: torch.fx.Node, importer: Importing) -> Expr:
     """A primitive of PyTorch's that dynamo writes where a float is not known when it traces."""
     dtype = importer._convert_data_type(str(node.args[1]), importer.env)
     return importer.block_builder.emit(relax.op.astype(importer.env[node.args[0]], dtype))
 
 
-def _cumsum(node: torch.fx.Node, importer: Any) -> Expr:
+def _cumsum(node: torch.fx.Node, importer: Importing) -> Expr:
     """Sums of bools and short integers are int64 in PyTorch. TVM keeps the type of the terms: a sum
     of bools does not compile, and one of int8 overflows.
     """
@@ -125,10 +127,10 @@ def _cumsum(node: torch.fx.Node, importer: Any) -> Expr:
     return importer.block_builder.emit(relax.op.cumsum(x, axis, dtype))
 
 
-def _reduction(kind: Any) -> Any:
+def _reduction(kind: Callable[..., Expr]) -> Convert:
     """`kind` over some axes; over all of them where none are given."""
 
-    def convert(node: torch.fx.Node, importer: Any) -> Expr:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         x, axes = importer.env[node.args[0]], argument(node, 1, "dim")
         keeps = bool(argument(node, 2, "keepdim", False))
         return importer.block_builder.emit(kind(x, axes or None, keepdims=keeps))
@@ -136,14 +138,14 @@ def _reduction(kind: Any) -> Any:
     return convert
 
 
-def _product(node: torch.fx.Node, importer: Any) -> Any:
+def _product(node: torch.fx.Node, importer: Importing) -> Expr:
     """Over one axis; of bools and short integers in int64, as sums."""
     x = in_its_type(node, importer)
     axis, keeps = argument(node, 1, "dim"), bool(argument(node, 2, "keepdim", False))
     return importer.block_builder.emit(relax.op.prod(x, axis, keepdims=keeps))
 
 
-def _divide(node: torch.fx.Node, importer: Any) -> Expr:
+def _divide(node: torch.fx.Node, importer: Importing) -> Expr:
     """Rounded down, or towards zero. The frontend makes an int32 constant of a Python integer,
     whatever that divides.
     """
@@ -156,7 +158,7 @@ def _divide(node: torch.fx.Node, importer: Any) -> Expr:
     return divided if is_done else emit(relax.op.trunc(divided))
 
 
-def _elu(node: torch.fx.Node, importer: Any) -> Any:
+def _elu(node: torch.fx.Node, importer: Importing) -> Expr:
     """The frontend leaves out the scales, which make SELU and CELU of it."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     alpha, scale, inner = (

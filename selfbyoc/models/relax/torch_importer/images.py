@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm import relax
 
@@ -13,7 +13,7 @@ from ....tvm.types import Expr
 from ..algebra import Algebra, Extent
 from ..copies import spread
 from .importer import is_open
-from .node import argument, refused
+from .node import Convert, Importing, argument, refused
 
 if TYPE_CHECKING:
     import torch
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _METHODS = {"linear": 1, "cubic": 1, "nearest_neighbor": 0}
 
 
-def _resize(method: str) -> Any:
+def _resize(method: str) -> Convert:
     """To a size, or by factors that are sizes' ratios: by others PyTorch samples elsewhere than at
     the ratio of the sizes, and TVM has no word for it.
     """
 
-    def convert(node: torch.fx.Node, importer: Any) -> Expr:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         x, size = importer.env[node.args[0]], argument(node, 1, "output_size")
         corners = method != "nearest_neighbor" and bool(argument(node, 2, "align_corners"))
         factors = argument(node, 2 + _METHODS[method], "scale_factors")
@@ -51,7 +51,7 @@ def _resize(method: str) -> Any:
     return convert
 
 
-def _extents(node: torch.fx.Node, importer: Any) -> list[Extent]:
+def _extents(node: torch.fx.Node, importer: Importing) -> list[Extent]:
     found = importer.extents(node.meta["val"].shape)
     if found is None:
         raise refused(node, "an image's size is no expression of the inputs' sizes")
@@ -67,7 +67,10 @@ def _is_ratio(algebra: Algebra, extent: Extent, factor: float, wanted: Extent) -
 
 
 def _times(
-    algebra: Algebra, given: Sequence[Extent], out: Sequence[Extent], factors: Any
+    algebra: Algebra,
+    given: Sequence[Extent],
+    out: Sequence[Extent],
+    factors: Sequence[float] | None,
 ) -> list[int] | None:
     """The whole numbers that sizes are multiplied by, at every size."""
     pairs = list(zip(given, out, strict=True))
@@ -77,10 +80,10 @@ def _times(
     return times if is_so else None
 
 
-def _average(name: str) -> Any:
+def _average(name: str) -> Convert:
     """A pool, whose sums the frontend always divides by their number."""
 
-    def convert(node: torch.fx.Node, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         divisor = argument(node, 6, "divisor_override")
         if divisor is not None:
             raise refused(node, f"expected no divisor_override, found {divisor}")
@@ -89,17 +92,17 @@ def _average(name: str) -> Any:
     return convert
 
 
-def _refuse(text: str) -> Any:
-    def convert(node: torch.fx.Node, importer: Any) -> Any:
+def _refuse(text: str) -> Convert:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         raise refused(node, text)
 
     return convert
 
 
-def _first_result(name: str, others: str) -> Any:
+def _first_result(name: str, others: str) -> Convert:
     """Of an op with several the frontend computes the first."""
 
-    def convert(node: torch.fx.Node, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         read = {u.args[1] for u in node.users if u.target is operator.getitem and u.users}
         if read - {0}:
             raise refused(node, f"{others} are read, which TVM does not compute")
@@ -108,7 +111,7 @@ def _first_result(name: str, others: str) -> Any:
     return convert
 
 
-def _sample(node: torch.fx.Node, importer: Any) -> Expr:
+def _sample(node: torch.fx.Node, importer: Importing) -> Expr:
     """At a grid of [n, height, width, 2]; TVM's op looks for [n, 2, height, width]."""
     emit = importer.block_builder.emit
     x, grid = (importer.env[given] for given in node.args[:2])

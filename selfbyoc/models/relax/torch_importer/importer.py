@@ -5,7 +5,7 @@ says the shape of its result as expressions of the open sizes. TVM infers fewer.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,11 @@ from tvm.relax.frontend.torch.exported_program_translator import ExportedProgram
 from ....tvm import tir, tvm
 from ....tvm.types import Expr, PrimExpr
 from ..algebra import Algebra, Extent
-from .multiples import with_symbols
+from .multiples import Limits, with_symbols
+from .node import Convert, Shape
 
 if TYPE_CHECKING:
     import torch
-
-Convert = Callable[[Any, Any], Any]  # (node, importer) -> the result
 
 
 class Importer(ExportedProgramImporter):
@@ -37,7 +36,7 @@ class Importer(ExportedProgramImporter):
         self.sizes: dict[str, Any] = {}  # what PyTorch's symbols are, by name
         self._held: dict[str, Any] = {}  # the program's own tensors, by their nodes' names
 
-    def known(self, node: Any) -> torch.Tensor | None:
+    def known(self, node: torch.fx.Node) -> torch.Tensor | None:
         """The tensor that a node stands for, where the program holds it."""
         found = self._held.get(node.name)
         return None if found is None else found.detach().cpu()
@@ -50,7 +49,9 @@ class Importer(ExportedProgramImporter):
         every.update(custom_convert_map)
         self.convert_map = {name: partial(self._converted, f) for name, f in every.items()}
 
-    def create_input_vars(self, exported_program: torch.export.ExportedProgram) -> Any:
+    def create_input_vars(
+        self, exported_program: torch.export.ExportedProgram
+    ) -> tuple[dict[str, Expr], dict[str, Expr], Limits]:
         """As TVM's, with a symbol for each open size of an input; notes what PyTorch's are."""
         signature, held = exported_program.graph_signature, exported_program.state_dict
         named = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
@@ -70,7 +71,7 @@ class Importer(ExportedProgramImporter):
             if getattr(node, "op", "") == "placeholder":
                 self.env[node] = self._in_shape(x, getattr(node.meta.get("val"), "shape", None))
 
-    def _converted(self, convert: Convert, node: Any, *_: Any) -> Any:
+    def _converted(self, convert: Convert, node: torch.fx.Node, *_: object) -> Expr:
         if not self._are_cast:
             self._cast_inputs()
         value = node.meta.get("val")
@@ -79,7 +80,7 @@ class Importer(ExportedProgramImporter):
             return size
         return self._in_shape(convert(node, self), getattr(value, "shape", None))
 
-    def extent(self, size: Any) -> Extent | None:
+    def extent(self, size: int | torch.SymInt) -> Extent | None:
         """A size of PyTorch's as a number or an expression; None where it is another function of
         the open sizes.
         """
@@ -88,12 +89,12 @@ class Importer(ExportedProgramImporter):
         found = self._expression(size.node.expr)
         return None if found is None else self.algebra.simplest(found)
 
-    def extents(self, shape: Any) -> list[Extent] | None:
+    def extents(self, shape: Shape) -> list[Extent] | None:
         """Those of a shape, if all can be written."""
         found = [self.extent(size) for size in shape]
         return None if any(e is None for e in found) else found
 
-    def _in_shape(self, x: Expr, shape: Any) -> Any:
+    def _in_shape(self, x: Expr, shape: Shape | None) -> Expr:
         ty = getattr(x, "ty", None)
         if shape is None or not isinstance(ty, relax.TensorType):
             return x
@@ -105,7 +106,7 @@ class Importer(ExportedProgramImporter):
             return x
         return self.block_builder.match_cast(x, relax.TensorType(wanted, ty.dtype))
 
-    def _are_equal(self, has: Any, wanted: list[Extent]) -> bool:
+    def _are_equal(self, has: Sequence[PrimExpr], wanted: list[Extent]) -> bool:
         return all(self.algebra.are_equal(a, b) for a, b in zip(has, wanted, strict=True))
 
     def _expression(self, x: Expr) -> PrimExpr:
@@ -121,22 +122,24 @@ class Importer(ExportedProgramImporter):
         return operation(self.algebra, given)
 
 
-def _of_tvm(convert: Callable[[Any], Any], node: Any, importer: Importer) -> Expr:
+def _of_tvm(
+    convert: Callable[[torch.fx.Node], Expr], node: torch.fx.Node, importer: Importer
+) -> Expr:
     return convert(node)
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: object) -> bool:
     return type(value).__name__ == "SymInt" or type(value) is int
 
 
-def _power(algebra: Algebra, given: list[Any]) -> Any:
+def _power(algebra: Algebra, given: list[Extent]) -> Extent | None:
     base, exponent = given
     return (
         algebra.product([base] * exponent) if isinstance(exponent, int) and exponent > 0 else None
     )
 
 
-def _of_two(name: str) -> Callable[[Algebra, list[Any]], Any]:
+def _of_two(name: str) -> Callable[[Algebra, list[Extent]], Extent]:
     return lambda algebra, given: reduce(getattr(algebra, name), given)
 
 
@@ -153,6 +156,6 @@ _OPERATIONS: dict[str, Callable[[Algebra, list[Any]], Any]] = {
 }
 
 
-def is_open(*extents: Any) -> bool:
+def is_open(*extents: Extent) -> bool:
     """Whether one of these sizes is no number."""
     return any(isinstance(extent, tvm.ir.Node) for extent in extents)

@@ -6,13 +6,14 @@ Sizes may be symbols: an index from the end is then known when the model runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
 from ....tvm import tir
 from ....tvm.types import Expr
+from .node import Importing
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Extent = Any  # int, or an expression of TIR
 
 
-def _index(node: torch.fx.Node, importer: Any) -> Expr:
+def _index(node: torch.fx.Node, importer: Importing) -> Expr:
     """`data[i, :, j]`: the indexed axes as one, of which rows are taken. The frontend takes index
     after index, which is right for orthogonal ones only, and broadcasts none.
     """
@@ -48,7 +49,9 @@ def _index(node: torch.fx.Node, importer: Any) -> Expr:
     return emit(relax.op.permute_dims(found, [*front, *range(rank), *back]))
 
 
-def _joined(emit: Any, places: Mapping[int, Expr], shape: Sequence[Extent]) -> Expr:
+def _joined(
+    emit: Callable[[Expr], Expr], places: Mapping[int, Expr], shape: Sequence[Extent]
+) -> Expr:
     """The place in all indexed axes taken as one. Of a place outside of its axis the nearest:
     `take` looks at the joined one only, which may lie inside.
     """
@@ -63,7 +66,7 @@ def _joined(emit: Any, places: Mapping[int, Expr], shape: Sequence[Extent]) -> E
     return whole
 
 
-def _select(node: torch.fx.Node, importer: Any) -> Expr:
+def _select(node: torch.fx.Node, importer: Importing) -> Expr:
     """One place of an axis."""
     given, axis, place = node.args
     emit, x = importer.block_builder.emit, importer.env[given]
@@ -76,7 +79,7 @@ def _select(node: torch.fx.Node, importer: Any) -> Expr:
     return emit(relax.op.take(x, where, axis))
 
 
-def _take(node: torch.fx.Node, importer: Any) -> Any:
+def _take(node: torch.fx.Node, importer: Importing) -> Expr:
     """Of all elements in a row."""
     emit = importer.block_builder.emit
     given, index = (importer.env[argument] for argument in node.args)
@@ -85,7 +88,7 @@ def _take(node: torch.fx.Node, importer: Any) -> Any:
     return emit(relax.op.take(row, _from_front(emit, index, size), 0))
 
 
-def _from_front(emit: Any, index: Expr, size: Extent) -> Expr:
+def _from_front(emit: Callable[[Expr], Expr], index: Expr, size: Extent) -> Expr:
     """An index whose negative places count from the end."""
     if index.ty.dtype != "int64":
         index = emit(relax.op.astype(index, "int64"))
@@ -97,7 +100,7 @@ def _extents(x: Expr) -> list[Extent]:
     return [int(e) if isinstance(e, tir.IntImm) else e for e in x.ty.shape.values]
 
 
-def _tensor(emit: Any, size: Extent) -> Expr:
+def _tensor(emit: Callable[[Expr], Expr], size: Extent) -> Expr:
     """A size as a tensor of no axis; of a symbol, what it is when the model runs."""
     if isinstance(size, int):
         return relax.const(size, "int64")

@@ -4,21 +4,22 @@ tensor: half an integer is an integer there, and an integer times 0.5 is zero.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tvm import relax
 
 from ....tvm.types import Expr
-from .node import argument, as_type, in_its_type
+from .node import Convert, Importing, argument, as_type, in_its_type
 
 if TYPE_CHECKING:
     import torch
 
 
-def _arithmetic(kind: Any) -> Any:
+def _arithmetic(kind: Callable[..., Expr]) -> Convert:
     """`kind` in the type of the result; `alpha` is a factor of the second operand."""
 
-    def convert(node: torch.fx.Node, importer: Any) -> Expr:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         x, y = (in_its_type(node, importer, place) for place in (0, 1))
         alpha = argument(node, 2, "alpha", 1)
         if alpha != 1:
@@ -29,10 +30,10 @@ def _arithmetic(kind: Any) -> Any:
     return convert
 
 
-def _comparison(kind: Any) -> Any:
+def _comparison(kind: Callable[..., Expr]) -> Convert:
     """`kind` in the type that both operands have in common."""
 
-    def convert(node: torch.fx.Node, importer: Any) -> Expr:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         import torch
 
         if node.args[0] is node.args[1] and kind in _NOT_A_NUMBER:  # which TVM simplifies away
@@ -45,7 +46,7 @@ def _comparison(kind: Any) -> Any:
     return convert
 
 
-def _any(node: torch.fx.Node, importer: Any) -> Expr:
+def _any(node: torch.fx.Node, importer: Importing) -> Expr:
     """Whether something is not zero, along axes or at all; the frontend takes the largest."""
     emit, given = importer.block_builder.emit, node.args[0]
     x, axes = importer.env[given], argument(node, 1, "dim")
@@ -59,17 +60,17 @@ def _any(node: torch.fx.Node, importer: Any) -> Expr:
     return emit(relax.op.astype(emit(found), "bool"))
 
 
-def _limit(kind: Any, place: int, name: str) -> Any:
+def _limit(kind: Callable[..., Expr], place: int, name: str) -> Convert:
     """One limit alone; the frontend gives integers an infinite one, too."""
 
-    def convert(node: torch.fx.Node, importer: Any) -> Any:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         limit = as_type(argument(node, place, name), node.meta["val"].dtype, importer)
         return importer.block_builder.emit(kind(in_its_type(node, importer), limit))
 
     return convert
 
 
-def _clamp(node: torch.fx.Node, importer: Any) -> Any:
+def _clamp(node: torch.fx.Node, importer: Importing) -> Expr:
     low, high = (argument(node, n + 1, name) for n, name in enumerate(("min", "max")))
     if low is None:
         return _limit(relax.op.minimum, 2, "max")(node, importer)
@@ -78,7 +79,7 @@ def _clamp(node: torch.fx.Node, importer: Any) -> Any:
     return importer._clamp(node)
 
 
-def _is_number(x: Any) -> Any:
+def _is_number(x: Expr) -> Expr:
     return relax.op.logical_not(relax.op.isnan(x))
 
 

@@ -33,7 +33,7 @@ class Multiples:
     limits: dict[str, tuple[int, int | None]]
     of: dict[Any, Extent] = field(default_factory=dict)
 
-    def input(self, name: str, var: Expr, known: set[str]) -> Any:
+    def input(self, name: str, var: Expr, known: set[str]) -> Expr:
         """An input as one that has symbols, but for sizes that follow from these `known` ones."""
         shape = [self._size(f"{name}_{n}", e, known) for n, e in enumerate(var.ty.shape.values)]
         return relax.Var(name, relax.TensorType(shape, var.ty.dtype))
@@ -57,8 +57,8 @@ class Multiples:
 
 
 def with_symbols(
-    inputs: Mapping[str, Any], limits: Limits, algebra: Algebra
-) -> tuple[dict[str, Any], dict[str, tuple[int, int | None]], dict[str, Extent]]:
+    inputs: Mapping[str, Expr], limits: Limits, algebra: Algebra
+) -> tuple[dict[str, Expr], dict[str, tuple[int, int | None]], dict[str, Extent]]:
     """Inputs and the limits of their sizes; and what PyTorch's symbols are in these, by name."""
     known = {
         str(e.name): e

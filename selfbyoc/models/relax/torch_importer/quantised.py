@@ -6,14 +6,14 @@ neighbour (docs/int8.md).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tvm import relax
 
 from ....ir.relax.emit import constant
 from ....tvm.types import Expr
-from .node import argument, refused
+from .node import Convert, Importing, argument, refused
 
 if TYPE_CHECKING:
     import torch
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _DTYPES = ("int8", "uint8")
 
 
-def _quantize(by_channel: bool) -> Any:
-    def convert(node: torch.fx.Node, importer: Any) -> Expr:
+def _quantize(by_channel: bool) -> Convert:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         emit, (axis, low, high, dtype) = importer.block_builder.emit, _told(node, by_channel)
         scale, zero = _factors(node, importer, dtype)
         levels = emit(relax.op.quantize(importer.env[node.args[0]], scale, zero, axis, dtype))
@@ -36,8 +36,8 @@ def _quantize(by_channel: bool) -> Any:
     return convert
 
 
-def _dequantize(by_channel: bool) -> Any:
-    def convert(node: torch.fx.Node, importer: Any) -> Expr:
+def _dequantize(by_channel: bool) -> Convert:
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
         axis, _, _, dtype = _told(node, by_channel)
         wanted = importer._convert_data_type(str(node.meta["val"].dtype), importer.env)
         scale, zero = _factors(node, importer, dtype)
@@ -62,7 +62,7 @@ def _told(node: torch.fx.Node, by_channel: bool) -> tuple[int, int, int, str]:
     return axis, low, high, dtype
 
 
-def _factors(node: torch.fx.Node, importer: Any, dtype: str) -> tuple[Any, Any]:
+def _factors(node: torch.fx.Node, importer: Importing, dtype: str) -> tuple[Expr, Expr]:
     """Scale and zero point: numbers, or tensors in the types that a kernel reads. PyTorch has them
     of int64 and float64, too, and what is cast is no constant to those who look for its value.
     """
@@ -74,7 +74,7 @@ def _factors(node: torch.fx.Node, importer: Any, dtype: str) -> tuple[Any, Any]:
     return _as(scale, "float32", importer), _as(0 if zero is None else zero, dtype, importer)
 
 
-def _as(given: Any, dtype: str, importer: Any) -> Expr:
+def _as(given: torch.fx.Node | float, dtype: str, importer: Importing) -> Expr:
     if isinstance(given, (int, float)):
         return relax.const(given, dtype)
     known = importer.known(given)
@@ -87,7 +87,7 @@ def _as(given: Any, dtype: str, importer: Any) -> Expr:
     return x if x.ty.dtype == dtype else emit(relax.op.astype(x, dtype))
 
 
-def _choose(node: torch.fx.Node, importer: Any) -> tuple[Expr, ...]:
+def _choose(node: torch.fx.Node, importer: Importing) -> tuple[Expr, ...]:
     """A scale and a zero point of all elements: from 0 to the least and the largest of them."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     low, high = argument(node, 1, "quant_min"), argument(node, 2, "quant_max")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tvm import relax
 
@@ -13,7 +13,7 @@ from ....tvm.types import Expr, Function
 from ..copies import tiled
 from .importer import is_open
 from .multiples import NO_PROMISE
-from .node import argument
+from .node import Importing, Shape, argument
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +70,7 @@ def _names(program: torch.export.ExportedProgram) -> dict[str, str]:
     return {}
 
 
-def _slice(node: torch.fx.Node, importer: Any) -> Expr:
+def _slice(node: torch.fx.Node, importer: Importing) -> Expr:
     """As many elements of an axis as PyTorch says; TVM's own has `min(n, 512)` where a table of
     512 rows is cut to n.
     """
@@ -90,7 +90,7 @@ def _slice(node: torch.fx.Node, importer: Any) -> Expr:
     return emit(relax.op.strided_slice(x, [axis], [begin], [end], [1], assume_inbound=True))
 
 
-def _repeat(node: torch.fx.Node, importer: Any) -> Any:
+def _repeat(node: torch.fx.Node, importer: Importing) -> Expr:
     """An array several times along each axis, by a number that may be open."""
     builder, x = importer.block_builder, importer.env[node.args[0]]
     times = [importer.env.get(n, n) if not isinstance(n, int) else n for n in node.args[1]]
@@ -100,14 +100,14 @@ def _repeat(node: torch.fx.Node, importer: Any) -> Any:
     return tiled(builder, importer.algebra, x, shape, times)
 
 
-def _expand(node: torch.fx.Node, importer: Any) -> Expr:
+def _expand(node: torch.fx.Node, importer: Importing) -> Expr:
     """What has the shape already stays as it is: PyTorch writes that before each product."""
     x = importer.env[node.args[0]]
     is_same = _are_equal(importer, _shape(node), _shape(node.args[0]))
     return x if is_same else importer._expand(node)
 
 
-def _bmm(node: torch.fx.Node, importer: Any) -> Any:
+def _bmm(node: torch.fx.Node, importer: Importing) -> Expr:
     """A product of matrices; one matrix that is there once for each of the batch, as a weight that
     PyTorch expanded, is one matrix.
     """
@@ -122,14 +122,15 @@ def _bmm(node: torch.fx.Node, importer: Any) -> Any:
     return importer.block_builder.emit(relax.op.matmul(importer.env[x], importer.env[y]))
 
 
-def _are_equal(importer: Any, a: Any, b: Any) -> bool:
+def _are_equal(importer: Importing, a: Shape, b: Shape) -> bool:
     """Whether two shapes are one at every size: PyTorch's == asks for the sizes of the example."""
     left, right = importer.extents(a), importer.extents(b)
-    is_known = left is not None and right is not None and len(left) == len(right)
-    return is_known and all(map(importer.algebra.are_equal, left, right))
+    if left is None or right is None or len(left) != len(right):
+        return False
+    return all(map(importer.algebra.are_equal, left, right))
 
 
-def _shape(node: torch.fx.Node) -> tuple[Any, ...]:
+def _shape(node: torch.fx.Node) -> Shape:
     return tuple(node.meta["val"].shape)
 
 

@@ -8,7 +8,7 @@ cannot make one axis of batch and rows (PyTorch 2.13). A TVM tensor has no strid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ....common.optional import extra
 from ....errors import InputError
@@ -53,7 +53,7 @@ def _decomposed(program: torch.export.ExportedProgram) -> torch.export.ExportedP
     return program.run_decompositions(table)
 
 
-def _view(x: Any, shape: Sequence[Any]) -> Any:
+def _view(x: torch.Tensor, shape: Sequence[int | torch.SymInt]) -> torch.Tensor:
     """A view of the copy in order; of what is in order PyTorch writes the view itself."""
     if x.is_contiguous():
         return NotImplemented
