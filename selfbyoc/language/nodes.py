@@ -39,6 +39,10 @@ class Node(Operators["Node"]):
         return set()
 
 
+# What patterns and programs are: a function of values; several results are a tuple
+Program = Callable[..., Node | tuple[Node, ...]]
+
+
 class Arg(Node):
     """A named input; the same name twice means the same value twice."""
 

@@ -47,4 +47,5 @@ Executable: TypeAlias = Any  # what a whole model is compiled to
 PackedFunc: TypeAlias = Any
 
 Shape: TypeAlias = Sequence[int]
-Attrs: TypeAlias = Mapping[str, Any]  # of an op by name: numbers, texts, tuples of these
+Attr: TypeAlias = Any  # of an op or a target: a number, a text, a tuple of these; None
+Attrs: TypeAlias = Mapping[str, Attr]  # by name
