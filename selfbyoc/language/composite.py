@@ -15,7 +15,6 @@ from ..tvm.types import PrimExpr, Schedule, Tensor
 from .case import Case
 from .dataflow import is_pattern, translated
 from .kernel import Kernel
-from .match.match import Match
 from .nodes import Node, Program, reachable
 from .outline import kinds
 from .reuse import reused_fields
@@ -123,7 +122,7 @@ class Composite:
         pattern, constants = translated(self.name, self.pattern)
         check = self.check
 
-        def checked(match: Match) -> None:
+        def checked(match: Any) -> None:
             for name in constants:
                 value = match.args.get(name)
                 require(value is None or value.is_constant, f"{name} is no constant")

@@ -15,7 +15,7 @@ from ..tvm.types import PrimFunc, Schedule, ScheduleRule, Target
 __all__ = ["ByRules", "by_rules"]
 
 
-def by_rules(*rules: ScheduleRule) -> ByRules:
+def by_rules(*rules: ScheduleRule | str) -> ByRules:
     """A schedule for `Composite(schedule=...)` that is that of the first dlight rule that applies.
 
     A rule is one of TVM's by its name (`"cpu.GEMV"`, `"gpu.Matmul"`), or any object with
@@ -59,7 +59,7 @@ def _asked(rule: ScheduleRule, func: PrimFunc, target: Target) -> Schedule | Non
     return found
 
 
-def _rule(given: ScheduleRule) -> ScheduleRule:
+def _rule(given: ScheduleRule | str) -> ScheduleRule:
     if not isinstance(given, str):
         if callable(getattr(given, "apply", None)) and not isinstance(given, type):
             return given

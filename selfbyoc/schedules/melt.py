@@ -15,7 +15,9 @@ from .steps.blocks import Facts
 from .steps.indices import Axis
 
 
-def melt(sch: Schedule, producer: Block, *, into: Block, at: Loop | int) -> Loop:
+def melt(
+    sch: Schedule, producer: OpView | Block | str, *, into: OpView | Block | str, at: Loop | int
+) -> Loop:
     """Compute `producer` under a loop of `into`, which reads it -> that loop.
 
     producer, into  ops of the schedule (`ops.dense`), names of ops or of blocks, or blocks; all
@@ -53,7 +55,7 @@ class _Part:
         return self.blocks[-1]
 
 
-def _part(sch: Schedule, given: Block, label: str) -> _Part:
+def _part(sch: Schedule, given: OpView | Block | str, label: str) -> _Part:
     """What was given as the producer or the consumer, if it is there."""
     if isinstance(given, OpView):
         if not given.blocks:

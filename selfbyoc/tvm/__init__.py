@@ -15,22 +15,7 @@ from typing import Any
 
 from ..common.supported import check_imported, check_installed
 from .target_data import target_data
-from .types import (
-    Attr,
-    AttrsNode,
-    Block,
-    Buffer,
-    Expr,
-    IterVar,
-    Module,
-    NDArray,
-    PackedFunc,
-    Pass,
-    PrimExpr,
-    PrimFunc,
-    Target,
-    TirNode,
-)
+from .types import Attr, Block, Buffer, Expr, Module, NDArray, PackedFunc, PrimFunc, TirNode
 
 check_installed()
 
@@ -84,7 +69,7 @@ else:
 __all__ = ["te", "tir", "topi", "tvm"]
 
 
-def make_target(target: Target) -> tvm.target.Target:
+def make_target(target: tvm.target.Target | dict[str, Attr] | str) -> tvm.target.Target:
     """A Target from a Target, a dict, a kind's name, JSON, or the command-line form."""
     if isinstance(target, tvm.target.Target):
         return target
@@ -174,7 +159,7 @@ def view_of(held: NDArray) -> np.ndarray:
     return view
 
 
-def attrs_dict(attrs: AttrsNode | None) -> dict[str, Attr]:
+def attrs_dict(attrs: tvm.ir.Attrs | None) -> dict[str, Attr]:
     """An op's attribute node as a dict of TVM values."""
     if attrs is None or hasattr(attrs, "keys"):
         return {} if attrs is None else {str(k): attrs[k] for k in attrs.keys()}  # noqa: SIM118
@@ -227,12 +212,12 @@ def scope_of(buffer: Buffer) -> str:
     return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
 
 
-def is_reduction(iter_var: IterVar) -> bool:
+def is_reduction(iter_var: tir.IterVar) -> bool:
     """Whether a block's iteration variable reduces (tir.IterVar.CommReduce)."""
     return int(iter_var.iter_type) == 2
 
 
-def storage_passes() -> list[Pass]:
+def storage_passes() -> list[tvm.transform.Pass]:
     """The passes that put each buffer under the loop that needs it, no larger than used there."""
     passes = s_tir.transform if GENERATION == "relax" else tir.transform
     return [
@@ -248,7 +233,7 @@ def module_with_attr(mod: tvm.IRModule, name: str, text: str) -> tvm.IRModule:
     return mod.with_attr(name, text if GENERATION == "relax" else tvm.runtime.String(text))
 
 
-def dtype_of(expr: PrimExpr) -> str:
+def dtype_of(expr: TirNode) -> str:
     """The dtype's name of an expression or tensor; 0.27's expressions have a type instead."""
     return str(expr.dtype) if hasattr(expr, "dtype") else str(expr.ty)
 

@@ -63,9 +63,7 @@ def map_sequences(func: PrimFunc, change: Callable[[Stmt], Stmt]) -> PrimFunc:
     return mapped(func, "SeqStmt", change)
 
 
-def with_annotation(
-    func: PrimFunc, name: str, wanted: Callable[[str, str, Sequence[PrimExpr]], bool]
-) -> PrimFunc:
+def with_annotation(func: PrimFunc, name: str, wanted: Callable[..., bool]) -> PrimFunc:
     """A lowered PrimFunc with an annotation, true, on each allocation that is `wanted(scope, dtype,
     extents)`.
     """
