@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import DecisionError, ScheduleError, SelfbyocError, did_you_mean, one_line
 from ..language.raised import cause, in_words
@@ -79,7 +79,7 @@ def _check_kinds(composite: str, named: Iterable[str], kind: str) -> None:
 def apply_schedule(
     stacked: Stacked,
     target: Target,
-    default: Callable[..., Any],
+    default: Callable[..., str],
     told: str = "",
     tuned: Tuned | None = None,
 ) -> Scheduled:
@@ -124,7 +124,7 @@ def _with_said(level: Level, said: str) -> Level:
 
 
 def _own(
-    stacked: Stacked, own: Callable[..., Any], sch: Schedule, ops: Ops, target: Target
+    stacked: Stacked, own: Callable[..., Schedule | None], sch: Schedule, ops: Ops, target: Target
 ) -> None:
     """The composite's own schedule: of a kernel, over its stages and its plan."""
     if stacked.composite.kernel is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import ComputeError
 from ..graph import OpCall, OpGraph, Value
@@ -26,7 +26,13 @@ def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
 
 
 def run_pack(
-    pack: Callable[..., Any], tensor: Tensor, match: Match, name: str, plan: Any, *, ahead: bool
+    pack: Callable[..., Tensor],
+    tensor: Tensor,
+    match: Match,
+    name: str,
+    plan: object,
+    *,
+    ahead: bool,
 ) -> Tensor:
     """A composite's `pack` function, which may ask for the op that reads its argument; a kernel's
     gets the plan, too.
@@ -56,7 +62,7 @@ def _tensor(found: Tensor, match: Match, name: str) -> Tensor:
     raise ComputeError(f"{owner} returned {type(found).__name__}; expected a tensor of te")
 
 
-def takes_reader(pack: Callable[..., Any], given: int = 1) -> bool:
+def takes_reader(pack: Callable[..., Tensor], given: int = 1) -> bool:
     """Whether it must be given the reader, beside so many arguments."""
     try:
         parameters = inspect.signature(pack).parameters.values()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..errors import ReadingError
-from ..graph import OpCall, OpGraph, Value, substitute
+from ..graph import OpCall, OpGraph, Shape, Value, substitute
 from ..ir.canonical import canonicalize
 from ..language.match.graph_data import graph_of
 from ..language.match.reading import Reading
 from ..language.match.reread import in_its_order
 from ..ops.vocabulary import KINDS
+from ..tvm.types import Attrs
 
 # Attributes of an external function, as JSON: the constants of one element, and what comes packed.
 SCALARS, PACKED = "tefuse.scalars", "tefuse.packed"
@@ -24,7 +24,7 @@ READING, WRITTEN = "tefuse.reading", "tefuse.graph"
 OF_ROWS, OF_INNER_ROWS = "tefuse.of_rows", "tefuse.of_inner_rows"
 
 
-def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
+def told_graph(raw: OpGraph, attrs: Attrs) -> OpGraph:
     """A raw graph with what our attributes say of it, as partitioning read it."""
     scalars = {int(k): v for k, v in attrs.get(SCALARS, {}).items()}
     unpacked = _without_stand_ins(
@@ -66,7 +66,7 @@ def _is_known(graph: OpGraph) -> bool:
     return all(call.kind in KINDS for call in graph.ops)
 
 
-def _as_written(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph | None:
+def _as_written(raw: OpGraph, attrs: Attrs) -> OpGraph | None:
     """The graph that partitioning left, for a function of the same types."""
     if WRITTEN not in attrs:
         return None
@@ -77,7 +77,7 @@ def _as_written(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph | None:
     return graph if is_same else None
 
 
-def _types(values: Sequence[Value]) -> list[tuple[Any, str]]:
+def _types(values: Sequence[Value]) -> list[tuple[Shape, str]]:
     return [(v.shape, v.dtype) for v in values]
 
 

@@ -15,7 +15,7 @@ from ..language.match.epilogue import ancestors
 from ..ops.vocabulary import compute_of
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import substitute
-from ..tvm.types import PrimExpr, Tensor
+from ..tvm.types import PrimExpr, Shape, Tensor
 from .type_inference import check_types
 
 
@@ -27,7 +27,7 @@ class _Bound:
     shape: tuple[int, ...]
     dtype: str
 
-    def __call__(self, *index: Any) -> PrimExpr:
+    def __call__(self, *index: PrimExpr) -> PrimExpr:
         return self.expr
 
 
@@ -59,7 +59,7 @@ class Absorbed:
         return self.calls[-1].outputs[0]
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Shape:
         """Of the result."""
         return self.steps[-1].tensor.shape
 
@@ -68,7 +68,7 @@ class Absorbed:
         """Of the result."""
         return self.value.dtype
 
-    def __call__(self, *index: Any) -> PrimExpr:
+    def __call__(self, *index: PrimExpr) -> PrimExpr:
         """The element at an index."""
         fresh: dict[Any, Any] = {s.var: tir.Var(s.var.name, dtype_of(s.var)) for s in self.steps}
         *before, result = [_element(step.tensor, index, fresh) for step in self.steps]
@@ -102,12 +102,12 @@ def absorbed(owner: str, calls: Sequence[OpCall], known: Mapping[Value, Tensor])
     return Absorbed(steps)
 
 
-def number(value: Value) -> Any:
+def number(value: Value) -> _Bound:
     """A constant of one element as an operand."""
     return _Bound(tir.const(value.scalar, value.dtype), value.shape, value.dtype)
 
 
-def staged(x: Any) -> Tensor:
+def staged(x: Tensor | Absorbed) -> Tensor:
     """A tensor; what joined a kernel as a stage of its own."""
     return x.stage() if hasattr(x, "stage") else x
 
@@ -132,7 +132,7 @@ class _Written:
         self.value, self.tensor = value, tensor
         self.var = tir.Var(f"{value.name or 'result'}_", value.dtype)
 
-    def read(self) -> Any:
+    def read(self) -> _Bound:
         """It as an operand of the ops."""
         return _Bound(self.var, tuple(self.tensor.shape), self.value.dtype)
 

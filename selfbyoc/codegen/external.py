@@ -16,7 +16,7 @@ from ..language.match.epilogue import find_whole
 from ..language.match.match import Match
 from ..language.match.reading import Reading
 from ..language.match.reread import match_as_read
-from ..tvm.types import AttrsNode, Target
+from ..tvm.types import Attr, Attrs, AttrsNode, Target
 from .attributes import OF_INNER_ROWS, OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
 from .stack import Packed
 from .tuning_record import TUNED, TUNED_AT, Tuned
@@ -61,16 +61,14 @@ class External:
         return replace(self, graph=graph, symbols=(), sizes={}, read_at=None)
 
 
-def external(
-    symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Mapping[str, Any]
-) -> External:
+def external(symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Attrs) -> External:
     """A raw graph and our attributes -> what the hook works on: scalars known, packed arguments
     unpacked.
     """
     return External(symbol, tuple(composites), told_graph(raw, attrs), attrs)
 
 
-def read_attrs(attrs: AttrsNode) -> dict[str, Any]:
+def read_attrs(attrs: AttrsNode) -> dict[str, Attr]:
     """Our JSON attributes among a function's."""
     names = {str(k) for k in attrs.keys()}  # noqa: SIM118 (no Python dict)
     return {n: json.loads(str(attrs[n])) for n in ATTRS if n in names}

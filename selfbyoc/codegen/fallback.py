@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..common.interrupt import stopped
 from ..errors import FallbackWarning, ReadingError, SymbolicError, one_line
@@ -31,7 +31,7 @@ _fell: Reasons = {}  # the default schedule serves
 _ended: Reasons = {}  # nothing does
 
 
-def or_default(make: Callable[[External, Any], Made], source: External, target: Target) -> Made:
+def or_default(make: Callable[[External, Target], Made], source: External, target: Target) -> Made:
     """What `make` makes of an external function; where a built-in composite raises, what it makes
     of it with the default schedule.
 

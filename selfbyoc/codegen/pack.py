@@ -17,7 +17,7 @@ from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor,
 from ..tvm.alignment import any_alignment
 from ..tvm.build import build_module
 from ..tvm.config import run_once_config
-from ..tvm.types import NDArray, PackedFunc, PrimFunc, Tensor
+from ..tvm.types import Attr, NDArray, PackedFunc, PrimFunc, Tensor
 from .arguments import argument_chain, run_pack
 from .plan import plan_of
 from .stack import Packed
@@ -60,7 +60,7 @@ def packed_types(graph: OpGraph, match: Match, wanted: Mapping[int, str]) -> dic
     return found
 
 
-def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Any]]:
+def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Attr]]:
     """The types of packed parameters as the data of an attribute."""
     return {
         i: {"arg": p.arg, "shape": p.value.shape, "dtype": p.value.dtype} for i, p in types.items()
@@ -68,8 +68,8 @@ def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Any]]:
 
 
 def _pack_stages(
-    graph: OpGraph, match: Match, position: int, name: str, plan: Any
-) -> tuple[Any, Any, Any]:
+    graph: OpGraph, match: Match, position: int, name: str, plan: object
+) -> tuple[Tensor, Tensor, Tensor]:
     """The parameter, the argument that is made of it, and that packed."""
     source = graph.inputs[position]
     current = first = te.placeholder(source.shape, source.dtype, name=name)
@@ -100,7 +100,7 @@ def pack_constants(
 
 def packers(
     graph: OpGraph, match: Match, positions: Iterable[int]
-) -> dict[int, Callable[[Any], Any]]:
+) -> dict[int, Callable[[NDArray], NDArray]]:
     """By position, what packs a constant: from a tensor to a tensor."""
     asked = frozenset(positions)
     wanted = {i: name for i, name in packable(graph, match).items() if i in asked}
@@ -113,7 +113,9 @@ def packers(
     }
 
 
-def _packer(match: Match, name: str, stages: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
+def _packer(
+    match: Match, name: str, stages: tuple[Tensor, Tensor, Tensor]
+) -> Callable[[NDArray], NDArray]:
     first, argument, last = stages
     if last.same_as(first):  # packed as it is: one candidate of several, it may be
         return lambda given: given

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..graph import OpCall, Value
-from ..tvm.types import TeOperation
+from ..tvm.types import Tensor, TeOperation
 from .elementwise import Absorbed, absorbed, inlines, number, with_result
 from .roles import Name
 
@@ -90,7 +90,7 @@ class Joined:
         return Name(names[stage]) if stage in names else None
 
 
-def _known(builder: Tensors, calls: Sequence[OpCall]) -> dict[Value, Any]:
+def _known(builder: Tensors, calls: Sequence[OpCall]) -> dict[Value, Tensor]:
     """What the ops read that is computed already."""
     inside = {v for call in calls for v in call.outputs}
     inside |= set(builder.match.outputs)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 from tvm import relay
@@ -18,7 +19,7 @@ from ..ir.relay.hollow import is_hollow, whole
 from ..ir.relay.walk import postorder
 from ..tvm import make_target, register_func, tvm
 from ..tvm.tags import tags_of_each_thread
-from ..tvm.types import Module, Target
+from ..tvm.types import Attrs, Module, NDArray, Target
 from .attributes import told_graph
 from .external import TARGET, External, external, read_attrs
 from .fallback import noting_what_ends
@@ -46,7 +47,7 @@ def read(func: relay.Function) -> OpGraph:
     return read_raw_at(func, sizes) if sizes else read_graph(func, raw=True)
 
 
-def source_of(func: relay.Function, symbol: str, attrs: Mapping[str, Any]) -> External:
+def source_of(func: relay.Function, symbol: str, attrs: Attrs) -> External:
     """An external function and our attributes of it -> what the hook works on."""
     sizes = sizes_read(func)
     if not sizes:
@@ -110,7 +111,7 @@ def _build() -> Any | None:
     return None
 
 
-def _callers() -> Iterator[Any]:
+def _callers() -> Iterator[FrameType]:
     frame: Any = sys._getframe()
     while frame is not None:
         yield frame
@@ -168,7 +169,7 @@ def _below_ext_dev() -> Target | None:
             target.__enter__()
 
 
-def no_constants(func: relay.Function, symbol: str) -> dict[str, Any]:
+def no_constants(func: relay.Function, symbol: str) -> dict[str, NDArray]:
     """`relay.ext.tefuse.constant_updater`: weights are arguments, so no function owns any
     constant.
     """

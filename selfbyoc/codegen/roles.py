@@ -14,7 +14,7 @@ class Name(str):
     """The name of a block, where a dataclass of stages may hold other texts."""
 
 
-def outputs_of(found: Any) -> list[Tensor]:
+def outputs_of(found: object) -> list[Tensor]:
     """The result tensors of what a compute returned: they, or the `result` among its stages."""
     if dataclasses.is_dataclass(found) and hasattr(found, "result"):
         found = found.result

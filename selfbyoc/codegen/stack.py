@@ -164,7 +164,7 @@ class Builder(Tensors):
         check_types(f"composite {self.composite.name}, {call.name}", tensors, call.outputs)
         self._record(call, tensors)
 
-    def _operand(self, value: Value, name: str, packing: bool) -> Any:
+    def _operand(self, value: Value, name: str, packing: bool) -> Tensor:
         """A value as the compute sees it as this argument: packed, if the composite packs that."""
         tensor = self.tensor(value)
         pack = self.composite.pack_for(name)

@@ -8,13 +8,13 @@ from ..errors import TargetError
 from ..machine import host
 from ..machine.features import check_cpu
 from ..tvm import make_target, target_dict
-from ..tvm.types import Target
+from ..tvm.types import Attr, Target
 
 # What decides whether a kernel runs where the rest of the model does.
 _DECISIVE = ("kind", "mtriple", "mcpu", "mattr", "mabi", "arch")
 
 
-def agree(asked: dict[str, Any] | None, building: Target | None, symbol: str) -> Target:
+def agree(asked: dict[str, Attr] | None, building: Target | None, symbol: str) -> Target:
     """The kernel's target: what partitioning was given, what the user builds for, or the host's
     CPU.
     """
@@ -38,7 +38,7 @@ def same_machine(built: Target, compiling: Target) -> bool:
     return decisive(target_dict(built)) == decisive(target_dict(compiling))
 
 
-def decisive(target: dict[str, Any]) -> dict[str, Any]:
+def decisive(target: dict[str, Attr]) -> dict[str, Attr]:
     """What of a target (as data) names the machine."""
     return {name: target[name] for name in _DECISIVE if target.get(name)}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph import OpCall, OpGraph, Value
 from ..tir.te_blocks import te_order
 from ..tvm import te, tir
+from ..tvm.types import Tensor
 
 if TYPE_CHECKING:
     from ..language.match.match import Match
@@ -24,14 +25,14 @@ class Tensors:
         self.params: list[Any] = []
         self.described: list[OpCall] = []
 
-    def tensor(self, value: Value) -> Any:
+    def tensor(self, value: Value) -> Tensor:
         """A value's tensor; of a constant of one element one that is made when it is asked for."""
         if value.is_constant and value.scalar is not None and value not in self.tensors:
             self.tensors[value] = constant(value)
         assert value in self.tensors, f"{value!r} is read before it is computed"
         return self.tensors[value]
 
-    def own_stages(self, call: OpCall, tensors: Sequence[Any]) -> None:
+    def own_stages(self, call: OpCall, tensors: Sequence[Tensor]) -> None:
         """What stands under the tensors and no op has yet is this op's."""
         self.stages[call] = [op for op in te_order(tensors) if op not in self.seen]
         self.seen.update(self.stages[call])
@@ -39,5 +40,5 @@ class Tensors:
             self.described.append(call)
 
 
-def constant(value: Value) -> Any:
+def constant(value: Value) -> Tensor:
     return te.compute(value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..language.decisions import deciding
-from ..tvm.types import Trace
+from ..tvm.types import Attr, Attrs, Trace
 
 TUNED = "tefuse.tuned"
 TUNED_AT = "tefuse.tuned_at"  # of a kernel of symbolic sizes: the same for some sizes
@@ -26,20 +26,20 @@ class Tuned:
         object.__setattr__(self, "decisions", _with_tuples(self.decisions))
 
     @classmethod
-    def of(cls, attrs: Mapping[str, Any]) -> Tuned | None:
+    def of(cls, attrs: Attrs) -> Tuned | None:
         """What the attributes of an external function say."""
         data = attrs.get(TUNED)
         return None if data is None else cls(**data)
 
-    def attr(self) -> dict[str, Any]:
+    def attr(self) -> dict[str, Attr]:
         """As JSON data."""
         return dict(vars(self))
 
 
-def _with_tuples(decisions: Mapping[str, Any]) -> dict[str, Any]:
+def _with_tuples(decisions: Attrs) -> dict[str, Attr]:
     """JSON has lists where there were tuples."""
 
-    def tupled(value: Any) -> Any:
+    def tupled(value: Attr) -> Attr:
         return tuple(map(tupled, value)) if isinstance(value, (list, tuple)) else value
 
     return {name: tupled(value) for name, value in decisions.items()}

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..common.interrupt import stopped
 from ..errors import ComputeError
@@ -19,6 +19,7 @@ from ..language.match.match import Match, find_whole
 from ..ops.attrs import NORMALIZERS, Noted
 from ..ops.vocabulary import KINDS
 from ..tvm import current_target
+from ..tvm.types import Attr
 from .stack import Builder
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _said(call: OpCall) -> Iterator[str]:
             yield name
 
 
-def _normal(name: str, value: Any, call: OpCall) -> Any:
+def _normal(name: str, value: Attr, call: OpCall) -> Attr:
     """An attribute in one spelling: axes count from the front."""
     if value is not None and name in NORMALIZERS:
         return NORMALIZERS[name](value)

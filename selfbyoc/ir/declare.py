@@ -17,7 +17,7 @@ from ..ops.attrs import like
 from ..ops.kind import BROADCASTS, OWN, Array, Compute, Evaluate, OpKind, Typed, elementwise, form
 from ..ops.reference import told_by
 from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared, read_as
-from ..tvm.types import Tensor
+from ..tvm.types import Attr, Attrs, PrimExpr, Tensor
 from .generation import registrar
 
 BUILTIN = frozenset(kind.name for family in FAMILIES for kind in family.KINDS)
@@ -38,10 +38,10 @@ _FUSES: dict[str, str | tuple[str, str]] = {
 def declare(
     name: str,
     *,
-    compute: Callable[..., Any],
+    compute: Callable[..., PrimExpr],
     numpy: Callable[..., Array],
     inputs: int | None = 1,
-    attrs: Mapping[str, Any] | None = None,
+    attrs: Attrs | None = None,
     kind: str = "elementwise",
     shape: Callable[..., Sequence[int]] | None = None,
     dtype: Callable[..., str] | None = None,
@@ -49,7 +49,7 @@ def declare(
     relay: str | None = None,
     relax: str | None = None,
     primfunc: str = "",
-    means: Callable[..., Any] | None = None,
+    means: Callable[..., Node] | None = None,
     doc: str = "",
 ) -> Callable[..., Node]:
     """Declare an op; -> `op.<name>`, which stands in patterns, cases and programs as the others do.
@@ -87,7 +87,7 @@ def declare(
     return getattr(op, name)
 
 
-def _attrs(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+def _attrs(name: str, attrs: Attrs | None) -> dict[str, Attr]:
     if attrs is not None and not isinstance(attrs, Mapping):
         raise OpError(f"op {name}: attrs: expected {{name: default}}, found {attrs!r}")
     return dict(attrs or {})
@@ -128,7 +128,7 @@ class _Rule:
     ) -> None:
         self.name, self.kind, self.shape, self.dtype = name, kind, shape, dtype
 
-    def __call__(self, ins: Sequence[Typed], attrs: Mapping[str, Any]) -> list[Typed]:
+    def __call__(self, ins: Sequence[Typed], attrs: Attrs) -> list[Typed]:
         """The result's; an elementwise op of one input may have open sizes."""
         shapes, dtypes = [shape for shape, _ in ins], [dtype for _, dtype in ins]
         try:
@@ -139,7 +139,7 @@ class _Rule:
             text = f"op {self.name}: no type of a result of {told}"
             raise OpError(f"{text}: {type(err).__name__}: {err}") from err
 
-    def _shape(self, shapes: Sequence[Shape], attrs: Mapping[str, Any]) -> Shape:
+    def _shape(self, shapes: Sequence[Shape], attrs: Attrs) -> Shape:
         if self.shape is not None:
             return tuple(int(e) for e in self.shape(*shapes, **attrs))
         if len(shapes) == 1:
@@ -149,7 +149,7 @@ class _Rule:
         return tuple(int(e) for e in np.broadcast_shapes(*shapes))
 
 
-def _compute(name: str, kind: str, function: Callable[..., Any]) -> Compute:
+def _compute(name: str, kind: str, function: Callable[..., object]) -> Compute:
     def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         attrs = {key: call.attrs[key] for key in KINDS[name].attrs}
         try:
@@ -172,9 +172,9 @@ def _numpy(name: str, function: Callable[..., Array]) -> Evaluate:
 def _check(
     made: OpKind,
     kind: str,
-    compute: Callable[..., Any],
+    compute: Callable[..., PrimExpr],
     numpy: Callable[..., Array],
-    shape: Callable[..., Any] | None,
+    shape: Callable[..., Sequence[int]] | None,
 ) -> None:
     name = made.name
     if not isinstance(name, str) or not name.isidentifier():
@@ -214,7 +214,7 @@ def _check_program(made: OpKind) -> None:
         raise OpError(f"op {made.name}: means= is a program of all inputs; {found}")
 
 
-def _check_signature(name: str, what: str, function: Callable[..., Any], made: OpKind) -> None:
+def _check_signature(name: str, what: str, function: Callable[..., object], made: OpKind) -> None:
     if not callable(function):
         raise OpError(f"op {name}: {what}: expected a function, found {function!r}")
     count = made.inputs or 2

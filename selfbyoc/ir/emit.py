@@ -14,14 +14,14 @@ import numpy as np
 from ..errors import CompositeError, SelfbyocError, did_you_mean, one_line
 from ..language.case import typed
 from ..language.growing import Elementwise, Repeat
-from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, as_node
+from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, Program, as_node
 from ..ops.vocabulary import KINDS, complete
-from ..tvm.types import Expr, IRModule
+from ..tvm.types import Attrs, Expr, IRModule
 from .generation import writer
 
 
 def emit(
-    program: Callable[..., Any],
+    program: Program,
     args: Mapping[str, Any],
     constants: Mapping[str, np.ndarray] | None = None,
 ) -> IRModule:
@@ -42,7 +42,7 @@ def emit(
 
     large: list[str] = []
 
-    def body(**variables: Any) -> list[Expr]:
+    def body(**variables: Expr) -> list[Expr]:
         known = {**variables, **{n: writer.constant(a) for n, a in constants.items()}}
         emitter = _Emitter(known, large)
         return [emitter.value(as_node(node)) for node in nodes]
@@ -56,7 +56,7 @@ def emit(
         raise CompositeError(f"emit: {what}; TVM: {_said(err)}") from err
 
 
-def _names(program: Callable[..., Any], *given: Any) -> list[str]:
+def _names(program: Program, *given: Any) -> list[str]:
     """The arguments of the program that are given, in its order; nothing else may be."""
     for each in given:
         if not isinstance(each, Mapping):
@@ -129,7 +129,7 @@ class _Emitter:
         self.large += [f"op.{node.kind}: {text}" for text in _large(attrs)]
         return self._called(node, _inputs(node, read), attrs)
 
-    def _called(self, node: Op, inputs: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+    def _called(self, node: Op, inputs: list[Expr], attrs: Attrs) -> Expr:
         if asked := [name for name, value in attrs.items() if callable(value)]:
             text = f"emit: op.{node.kind}: {asked[0]}: a program needs a value"
             raise CompositeError(f"{text}, found a predicate")
@@ -154,7 +154,7 @@ class _Emitter:
         return self.has_args[root]
 
 
-def _large(attrs: Mapping[str, Any]) -> Iterator[str]:
+def _large(attrs: Attrs) -> Iterator[str]:
     """Attributes with a number of more than 32 bits, which TVM may not take, in words."""
     for name, value in attrs.items():
         for number in value if isinstance(value, (tuple, list)) else (value,):

@@ -5,10 +5,10 @@ as the span of a node of its IR.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..graph import OpCall, OpGraph
 from ..printable import shown_name
+from ..tvm.types import Span
 
 
 def origins(graph: OpGraph) -> dict[str, str]:
@@ -33,7 +33,7 @@ def _spans(call: OpCall) -> Iterator[str]:
         yield from filter(None, _names(getattr(node, "span", None)))
 
 
-def _names(span: Any) -> Iterator[str]:
+def _names(span: Span) -> Iterator[str]:
     """Of a span; Relay has some in a row, of passes that made one node of several."""
     for each in getattr(span, "spans", None) or ([span] if span is not None else []):
         if each is not None and each.source_name is not None:

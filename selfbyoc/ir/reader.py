@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..graph import OpCall, OpGraph, Value, name_ops
-from ..tvm.types import Expr
+from ..tvm.types import Attr, Expr
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reader:
         node: Expr,
         kind: str,
         inputs: Sequence[Value],
-        attrs: dict[str, Any],
+        attrs: dict[str, Attr],
         outputs: tuple[Value, ...],
         sources: Sequence[Expr],
     ) -> tuple[Value, ...]:

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeGuard
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from ..ops.vocabulary import read_as, read_op
 from ..tvm import Analyzer
-from ..tvm.types import Attrs, Expr
+from ..tvm.types import Attr, Attrs, Expr, PrimExpr
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Made:
         return read_as(self.name)
 
     @cached_property
-    def attrs(self) -> dict[str, Any]:
+    def attrs(self) -> dict[str, Attr]:
         """The attributes of its kind; none where one stands at a value that the kind has not."""
         return read_op(self.name, self.raw)[1]
 
@@ -64,7 +64,7 @@ class Editor(Protocol):
     def array(self, x: Expr) -> np.ndarray | None:
         """What a constant holds; None of anything else."""
 
-    def shape(self, x: Expr) -> list[Any] | None:
+    def shape(self, x: Expr) -> list[PrimExpr] | None:
         """A tensor's extents: numbers, Relax's expressions of open sizes, None where Relay knows
         nothing; None of what is no tensor, or has an unknown number of axes.
         """
@@ -81,13 +81,13 @@ class Editor(Protocol):
     def constant(self, array: np.ndarray) -> Expr:
         """A constant."""
 
-    def emit(self, kind: str, *args: Expr, **attrs: Any) -> Expr:
+    def emit(self, kind: str, *args: Expr, **attrs: Attr) -> Expr:
         """An op of the vocabulary, with all of its attributes."""
 
-    def call(self, name: str, *args: Expr, **attrs: Any) -> Expr:
+    def call(self, name: str, *args: Expr, **attrs: Attr) -> Expr:
         """An op by the name of a function that both TVMs have."""
 
-    def again(self, made: Made, args: Sequence[Expr], **changed: Any) -> Expr:
+    def again(self, made: Made, args: Sequence[Expr], **changed: Attr) -> Expr:
         """The same op of other inputs, some of its attributes changed."""
 
 
@@ -116,12 +116,12 @@ def size_one(to: Editor, x: Expr) -> bool:
     return shape is not None and all(extent == 1 for extent in shape)
 
 
-def is_known(shape: list[Any] | None) -> TypeGuard[list[Any]]:
+def is_known(shape: list[PrimExpr] | None) -> TypeGuard[list[PrimExpr]]:
     """Whether a reshape can name all extents."""
     return shape is not None and None not in shape
 
 
-def are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def are_same(one: Sequence[PrimExpr], other: Sequence[PrimExpr]) -> bool:
     """Whether extents are equal at all sizes, as far as TVM can prove it."""
     if len(one) != len(other) or None in (*one, *other):
         return False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import CompositeError
 from ..tvm import tvm
+from .nodes import Program
 
 # TVM 0.17 takes any number of bits.
 _DTYPE = re.compile(r"bool|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16|float[48]_\w+")
@@ -33,7 +34,7 @@ class Case:
 
     def __init__(
         self,
-        program: Callable[..., Any] | None = None,
+        program: Program | None = None,
         /,
         *,
         constants: Sequence[str] = (),
@@ -84,7 +85,7 @@ def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
     )
 
 
-def _is_extent(extent: Any) -> bool:
+def _is_extent(extent: object) -> bool:
     """A number, or what TVM has for one that is not known; for None, TVM 0.27 ends the process."""
     if isinstance(extent, (int, np.integer)) and not isinstance(extent, bool):
         return bool(0 <= extent < 1 << 63)

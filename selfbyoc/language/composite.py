@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ..errors import CompositeError, did_you_mean
-from ..tvm.types import PrimExpr
+from ..tvm.types import PrimExpr, Schedule, Tensor
 from .case import Case
 from .dataflow import is_pattern, translated
 from .kernel import Kernel
-from .nodes import Node, reachable
+from .nodes import Node, Program, reachable
 from .outline import kinds
 from .reuse import reused_fields
 from .roots import roots_of
@@ -132,7 +132,7 @@ class Composite:
         object.__setattr__(self, "pattern", pattern)
         object.__setattr__(self, "check", checked if constants else check)
 
-    def _leave_kernel(self, parts: Mapping[str, Any]) -> None:
+    def _leave_kernel(self, parts: Mapping[str, object]) -> None:
         """A copy (dataclasses.replace) with another schedule: that knows none of the kernel's
         stages, and takes the plain ops.
         """
@@ -161,7 +161,7 @@ class Composite:
             if not isinstance(case, Case):
                 self._refuse("cases", "a list or a tuple of Case", case)
 
-    def _refuse(self, label: str, expected: str, found: Any) -> None:
+    def _refuse(self, label: str, expected: str, found: object) -> None:
         raise CompositeError(
             f"composite {self.name}: {label}: expected {expected}, found {found!r}"
         )
@@ -205,7 +205,7 @@ class Composite:
                 f"not; expected some of {sorted(known)}{did_you_mean(unknown[0], known)}"
             )
 
-    def with_pattern(self, name: str, pattern: Callable[..., Any], **changes: Any) -> Composite:
+    def with_pattern(self, name: str, pattern: Program, **changes: Any) -> Composite:
         """This composite's kernel under another pattern, which names its arguments alike; `changes`
         are fields: check, cases, reference, why, ... Raises CompositeError where the compute is of
         the whole pattern.
@@ -229,12 +229,12 @@ class Composite:
         """The arguments before which they do."""
         return self.prologue if self.kernel is not None else ()
 
-    def pack_for(self, arg: str) -> Callable[..., Any] | None:
+    def pack_for(self, arg: str) -> Callable[..., Tensor] | None:
         """How an argument is packed; the `weight_1` of a branch of `many` goes by `weight`."""
         base = arg.rstrip("0123456789").removesuffix("_")
         return self.pack.get(arg) or (None if arg in self.arg_names else self.pack.get(base))
 
-    def schedule_for(self, kind: str) -> Callable[..., Any] | None:
+    def schedule_for(self, kind: str) -> Callable[..., Schedule | None] | None:
         """The schedule function for a target kind, or None where the default one serves."""
         if isinstance(self.schedule, Mapping):
             return self.schedule.get(kind)

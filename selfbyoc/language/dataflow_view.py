@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..tvm.types import Attrs
+from ..tvm.types import Attr, Attrs
 
 ANY, CONSTANT, CALL, EITHER, ATTRS, ITEM, TUPLE, DOMINATOR, OTHER = range(9)
 
@@ -21,7 +21,7 @@ class View:
     index: int = 0
 
 
-def plain(value: Any) -> Any:
+def plain(value: Attr) -> Attr:
     """An attribute of TVM's as Python has it."""
     if hasattr(value, "value") and type(value).__name__.endswith("Imm"):
         return plain(value.value)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import DecisionError, ScheduleError
-from ..tvm.types import Attrs
+from ..tvm.types import Attr, Attrs
 
 T = TypeVar("T")
 
@@ -47,11 +47,11 @@ class Decisions:
     def take(
         self,
         name: str,
-        candidates: tuple[Any, ...],
-        default: Any,
-        lasting: tuple[Any, ...] = (),
-        time: Callable[[Any], float] | None = None,
-    ) -> Any:
+        candidates: tuple[T, ...],
+        default: T,
+        lasting: tuple[T, ...] = (),
+        time: Callable[[T], float] | None = None,
+    ) -> T:
         """The value that is told for a name, or the default; the same for every question."""
         if self.lasting and lasting:
             default = default if default in lasting else lasting[0]
@@ -73,7 +73,7 @@ class Decisions:
         return taken
 
     @property
-    def taken(self) -> dict[str, Any]:
+    def taken(self) -> dict[str, Attr]:
         """The decisions made, by name."""
         return {name: choice.taken for name, choice in self.made.items()}
 
@@ -119,7 +119,7 @@ def deciding(
         _current.reset(token)
 
 
-def for_every_size_of(sizes: Collection[int]) -> AbstractContextManager[Any]:
+def for_every_size_of(sizes: Collection[int]) -> AbstractContextManager[Decisions | None]:
     """Decide what fits every size of symbols that have these ones; as usual if there are none."""
     return deciding({}, fitted=True, lasting=True, sizes=sizes) if sizes else nullcontext()
 

@@ -95,7 +95,7 @@ def elementwise(
 
 
 def repeat(
-    block: Callable[..., Any], x: Any, at_least: int = 1, at_most: int | None = None
+    block: Callable[..., Node], x: Node, at_least: int = 1, at_most: int | None = None
 ) -> Node:
     """A block of ops, and again on its result: `repeat(lambda y, arg: op.relu(op.conv2d(y,
     arg("weight"))), x)`.
@@ -120,7 +120,7 @@ def repeat(
     return made
 
 
-def _check_counts(what: str, at_least: Any, at_most: Any) -> None:
+def _check_counts(what: str, at_least: object, at_most: object) -> None:
     if not isinstance(at_least, int) or at_least < 0:
         raise CompositeError(f"{what}: at_least={at_least!r}; expected a number from 0")
     if at_most is None:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import InputError, RegistryError, ScheduleError, one_line
 from ..tvm import param_buffers, scope_of, structural_equal
 from ..tvm.script import T, is_prim_func, known_intrinsic, register_intrinsic
@@ -15,7 +13,7 @@ from ..tvm.types import Buffer, PrimFunc
 __all__ = ["T", "intrinsic"]
 
 
-def intrinsic(name: str, description: PrimFunc | None, implementation: Any) -> str:
+def intrinsic(name: str, description: PrimFunc | None, implementation: PrimFunc | None) -> str:
     """Make a tensor intrinsic known to TVM -> its name, for `sch.tensorize(loop, name)`.
 
     `description` is a PrimFunc of the loops that it stands for, `implementation` one with the same

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
 from ..errors import CompositeError
 from ..tvm import te
-from ..tvm.types import PrimExpr
+from ..tvm.types import Attr, PrimExpr
 from .operators import Operators
 from .te_schedule import COMPUTES
 
@@ -18,7 +18,7 @@ from .te_schedule import COMPUTES
 class Node(Operators["Node"]):
     """A value in a pattern: an argument, a constant, an op's output, a choice or a repetition."""
 
-    def _made(self, kind: str, *inputs: Any) -> Node:
+    def _made(self, kind: str, *inputs: object) -> Node:
         return Op(kind, tuple(map(as_node, inputs)), {})
 
     def __getitem__(self, index: PrimExpr) -> Node:
@@ -37,6 +37,10 @@ class Node(Operators["Node"]):
     def numbered(self) -> set[str]:
         """The names of the arguments that get a number each in the match."""
         return set()
+
+
+# What patterns and programs are: a function of values; several results are a tuple
+Program = Callable[..., Node | tuple[Node, ...]]
 
 
 class Arg(Node):
@@ -69,7 +73,7 @@ class Number(Node):
 class Op(Node):
     """One op: its kind, its inputs and the constraints on its attributes."""
 
-    def __init__(self, kind: str, inputs: tuple[Node, ...], attrs: dict[str, Any]) -> None:
+    def __init__(self, kind: str, inputs: tuple[Node, ...], attrs: dict[str, Attr]) -> None:
         self.kind, self.inputs, self.attrs = kind, inputs, attrs
 
     def is_op(self) -> bool:
@@ -84,7 +88,7 @@ class Op(Node):
             raise CompositeError(f"{text}; elements are no part of a pattern")
         return Item(self, index)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> NoReturn:
         # Without this, Python iterates by __getitem__ and never ends.
         raise TypeError(f"op.{self.kind} is not iterable; take its outputs by index")
 
@@ -154,7 +158,7 @@ def asked_names(branch: Callable[[Callable[[str], Arg]], Node]) -> tuple[Node, s
     return branch(arg), asked
 
 
-def as_node(value: Any) -> Node:
+def as_node(value: object) -> Node:
     """A node, or a Python number as a constant."""
     if isinstance(value, Node):
         return value
@@ -179,7 +183,7 @@ def as_node(value: Any) -> Node:
     raise CompositeError(f"a pattern works on arguments and ops, found {found}{_instead(value)}")
 
 
-def _instead(value: Any) -> str:
+def _instead(value: object) -> str:
     """What to write where a function returned this."""
     if value is None:
         return ": is `return` missing?"

@@ -5,7 +5,7 @@ vocabulary becomes that op, all else is an error that says what to write.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -61,8 +61,8 @@ def _advice(name: str) -> str:
     return f"write op.{kind}(...), see help(op.{kind})" if kind in written() else _NO_OP
 
 
-def _refused(what: str, advice: str) -> Callable[..., Any]:
-    def refuse(self: Any, *others: Any) -> Any:
+def _refused(what: str, advice: str) -> Callable[..., NoReturn]:
+    def refuse(self: object, *others: object) -> NoReturn:
         raise CompositeError(f"`{what}` in a pattern: {advice}")
 
     return refuse
@@ -82,7 +82,7 @@ def _compared(what: str, kind: str) -> Callable[..., Any]:
 class Operators(Generic[Value]):
     """What a value of a pattern does where Python or NumPy computes with it."""
 
-    def _made(self, kind: str, *inputs: Any) -> Value:
+    def _made(self, kind: str, *inputs: object) -> Value:
         raise NotImplementedError
 
     def __add__(self, other: Value | float) -> Value:
@@ -155,13 +155,13 @@ class Operators(Generic[Value]):
 
     __hash__ = object.__hash__
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name in _METHODS:
             raise CompositeError(f"`x.{name}` in a pattern: {_advice(name)}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __array_ufunc__(
-        self, function: Any, method: str, *inputs: Any, **options: Any
+        self, function: Callable[..., object], method: str, *inputs: object, **options: object
     ) -> Value:  # of np.exp(x), np.float32(2) * x
         name = str(function.__name__)
         kind = _UFUNCS.get(name, name)
@@ -173,11 +173,11 @@ class Operators(Generic[Value]):
 
     def __array_function__(
         self,
-        function: Any,
+        function: Callable[..., object],
         types: Sequence[type],
-        inputs: Sequence[Any],
+        inputs: Sequence[object],
         options: Attrs,
-    ) -> Any:  # of np.mean(x), np.concatenate([x, y])
+    ) -> NoReturn:  # of np.mean(x), np.concatenate([x, y])
         name, module = str(function.__name__), str(function.__module__)
         raise CompositeError(
             f"`{module.replace('numpy', 'np')}.{name}` in a pattern: {_advice(name)}"

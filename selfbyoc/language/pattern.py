@@ -21,7 +21,7 @@ from ..ops.attr_words import ATTRIBUTES
 from ..ops.attrs import NORMALIZERS
 from ..ops.reference import described
 from ..ops.vocabulary import KINDS, written
-from ..tvm.types import Attrs
+from ..tvm.types import Attr, Attrs
 from .nodes import Arg, Either, Many, Node, Op, as_node
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Vocabulary:
     is an error that lists the known ones.
     """
 
-    def __getattr__(self, kind: str) -> Callable[..., Any]:
+    def __getattr__(self, kind: str) -> Callable[..., Op]:
         if kind.startswith("__"):
             raise AttributeError(kind)
         if kind not in KINDS or not KINDS[kind].is_written:
@@ -72,7 +72,7 @@ class Vocabulary:
                 f"{did_you_mean(kind, written())}"
             )
 
-        def build(*inputs: Any, **attrs: Any) -> Op:
+        def build(*inputs: object, **attrs: Attr) -> Op:
             _check_attrs(kind, attrs)
             return Op(kind, _inputs(kind, inputs), attrs)
 
@@ -98,7 +98,7 @@ def _check_attrs(kind: str, attrs: Attrs) -> None:
             raise CompositeError(f"{text}, found {value!r}")
 
 
-def _is_value(name: str, value: Any) -> bool:
+def _is_value(name: str, value: object) -> bool:
     if callable(value) or name not in NORMALIZERS:
         return True
     try:
@@ -108,7 +108,7 @@ def _is_value(name: str, value: Any) -> bool:
     return True
 
 
-def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:
+def _inputs(kind: str, inputs: tuple[object, ...]) -> tuple[Node, ...]:
     """Check the number of inputs; a list of tensors is flattened."""
     arity = KINDS[kind].inputs
     if arity is None:

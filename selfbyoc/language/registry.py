@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from ..errors import RegistryError, did_you_mean
 from .composite import COMPILER, Composite
@@ -19,7 +18,7 @@ def listed(composites: Iterable[Composite] | None) -> list[Composite] | None:
     return list(map(_checked, composites))
 
 
-def _checked(given: Any) -> Composite:
+def _checked(given: object) -> Composite:
     """A composite, whoever gives what else."""
     if isinstance(given, Composite):
         return given

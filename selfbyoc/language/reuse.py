@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import CompositeError
+from .nodes import Program
 
 
 def reused_fields(
-    of: tuple[str, Any], name: str, pattern: Callable[..., Any], changes: Mapping[str, Any]
+    of: tuple[str, object], name: str, pattern: Program, changes: Mapping[str, object]
 ) -> dict[str, Any]:
     """The fields that change. `of`: the composite's name and its compute.
 

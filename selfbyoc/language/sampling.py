@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ..errors import ScheduleError
 from ..tvm import Schedule
 from ..tvm.tune import callbacks, decision_of
-from ..tvm.types import Block, Instruction, Loop, PrimExpr, Trace
+from ..tvm.types import Attr, Block, Instruction, Loop, PrimExpr, Trace
 from .decisions import choose
 
 
@@ -42,19 +41,19 @@ class SamplingSchedule(Schedule):
         n: int,
         max_innermost_factor: int = 16,
         decision: Sequence[int] | None = None,
-    ) -> list[Any]:
+    ) -> list[PrimExpr]:
         """Factors whose product is the loop's extent; `decision` holds the default ones."""
         kept = tuple(int(f) for f in _given(decision, "sample_perfect_tile"))
         offered = _tiles(int(self.get(loop).extent), n, max_innermost_factor, kept)
         taken = choose(_name(self, "sample_perfect_tile"), offered, kept)
         return super().sample_perfect_tile(loop, n, max_innermost_factor, list(taken))
 
-    def sample_partitioned_tile(self, *args: Any, **options: Any) -> Any:
+    def sample_partitioned_tile(self, *args: Attr, **options: Attr) -> list[PrimExpr]:
         """As TensorIR's; needs its `decision`, which is not searched."""
         _given(options.get("decision"), "sample_partitioned_tile")
         return super().sample_partitioned_tile(*args, **options)
 
-    def sample_compute_location(self, block: Any, decision: int | None = None) -> Any:
+    def sample_compute_location(self, block: Block, decision: int | None = None) -> Loop:
         """As TensorIR's; needs its `decision`, which is not searched."""
         return super().sample_compute_location(block, _given(decision, "sample_compute_location"))
 
@@ -65,8 +64,8 @@ def replay(trace: Trace, sch: Schedule) -> None:
     """
 
     def decided(
-        inst: Instruction, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any
-    ) -> Any:
+        inst: Instruction, inputs: Sequence[Attr], attrs: Sequence[Attr], decision: Attr
+    ) -> Attr:
         kind = str(inst.kind.name)
         if kind == "SampleCategorical":
             taken = choose(_name(sch, "sample_categorical"), range(len(attrs[0])), int(decision))
@@ -94,7 +93,7 @@ def _tiles(extent: int, n: int, limit: int, kept: Sequence[int]) -> list[tuple[i
     return [tile for tile in _factors(extent, n) if tile[-1] <= most]
 
 
-def _given(decision: Any, name: str) -> Any:
+def _given(decision: Attr, name: str) -> Attr:
     """A build has to be the same each time."""
     if decision is None:
         raise ScheduleError(f"{name}: expected decision=, the hand-picked default; found none")

@@ -11,7 +11,6 @@ import inspect
 import re
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 from ..tvm import te
 
@@ -32,7 +31,7 @@ _SPELLINGS = re.compile(
 )
 
 
-def declared_in_te(function: Callable[..., Any]) -> str:
+def declared_in_te(function: Callable[..., object]) -> str:
     """Why a function cannot be a composite's schedule, as its declaration tells; or nothing."""
     code = getattr(function, "__code__", None)
     if code is not None and "create_schedule" in code.co_names:
@@ -56,7 +55,7 @@ def raised_in_te(err: BaseException) -> str:
     return f"; {lines[-1]!r} is TE: {NOW}" if lines else ""
 
 
-def is_te_schedule(value: Any) -> bool:
+def is_te_schedule(value: object) -> bool:
     """Whether it is a schedule of TE, which 0.27 has not."""
     kind = getattr(te, "Schedule", None)
     return kind is not None and isinstance(value, kind)

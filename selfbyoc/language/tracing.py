@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..errors import CompositeError
-from .nodes import Arg, Node, as_node, reachable
+from .nodes import Arg, Node, Program, as_node, reachable
 from .raised import in_words
 
 
@@ -18,7 +17,7 @@ def numbered_names(outputs: Sequence[Node]) -> set[str]:
     return set().union(*(node.numbered() for root in outputs for node in reachable(root)))
 
 
-def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+def trace(owner: str, function: Program) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """Call a pattern function on its own argument names: its outputs, all names in order."""
     names = _names(owner, function)
     try:
@@ -39,7 +38,7 @@ _ODD = {
 }
 
 
-def _names(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
+def _names(owner: str, function: Program) -> tuple[str, ...]:
     """The arguments of a pattern: each is one tensor, called by its name everywhere."""
     parameters = inspect.signature(function).parameters.values()
     for each in parameters:
@@ -51,7 +50,7 @@ def _names(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(each.name for each in parameters)
 
 
-def named_parameters(function: Callable[..., Any]) -> list[str]:
+def named_parameters(function: Callable[..., object]) -> list[str]:
     """The parameters that are passed by name; `*args` and `**kwargs` take any."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     try:

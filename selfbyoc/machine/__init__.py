@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
 from ..tvm import current_target, make_target, target_dict
-from ..tvm.types import Target
+from ..tvm.types import Attr, Target
 from . import host
 from .cores import Core, core_of
 from .features import architecture, features_of, products_of
@@ -81,7 +80,7 @@ def machine(target: Target) -> Machine:
 
 
 @lru_cache(maxsize=64)  # a kernel of open sizes asks a thousand times
-def _machine(told: str, _: tuple[Any, ...]) -> Machine:
+def _machine(told: str, _: tuple[object, ...]) -> Machine:
     """As a target's JSON says; and this machine, of itself."""
     data = json.loads(told)
     mcpu = str(data.get("mcpu") or "")
@@ -131,7 +130,7 @@ def _vectors(features: frozenset[str], architecture: str) -> tuple[int, int]:
     return 16, 16  # SSE2: every x86-64 has it
 
 
-def _caches(data: dict[str, Any], core: Core) -> dict[int, int]:
+def _caches(data: dict[str, Attr], core: Core) -> dict[int, int]:
     """Bytes by level: what this machine tells of itself when it is the target, else the table's."""
     mcpu = str(data.get("mcpu") or "")
     found = host.cache_bytes() if mcpu and mcpu == host.cpu() else {}

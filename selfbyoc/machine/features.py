@@ -9,10 +9,10 @@ import difflib
 import platform
 import re
 from functools import cache
-from typing import Any
 
 from ..errors import TargetError
 from ..tvm import make_target, target_dict, tvm
+from ..tvm.types import Attrs, Target
 
 # LLVM 10 does not list them for a target without -mcpu, and takes them for granted in 64 bits.
 _BASELINE = {"x86_64": frozenset({"64bit", "sse", "sse2"})}
@@ -35,7 +35,7 @@ _LINES = (
 )  # fmt: skip
 
 
-def features_of(target: Any) -> frozenset[str]:
+def features_of(target: Target | Attrs) -> frozenset[str]:
     """LLVM's names of all features of a target: its -mcpu's, changed by its -mattr. Empty for a
     target that LLVM does not compile for a CPU.
     """
@@ -51,7 +51,7 @@ def features_of(target: Any) -> frozenset[str]:
 _PRODUCTS = {4: ("avx512vnni", "avxvnni", "dotprod"), 2: ("avx512bw", "avx2", "sse2")}
 
 
-def products_of(target: Any, word: int) -> str:
+def products_of(target: Target | Attrs, word: int) -> str:
     """The feature by which a target multiplies words of four bytes, or of two int16; empty: it has
     none for it.
     """
@@ -61,14 +61,14 @@ def products_of(target: Any, word: int) -> str:
     return next((name for name in _PRODUCTS[word] if name in features), "")
 
 
-def architecture(target: Any) -> str:
+def architecture(target: Target | Attrs) -> str:
     """The target's architecture as the system spells it: 'x86_64', 'aarch64', ..."""
     found = target_dict(make_target(target))
     name = str(found.get("mtriple") or "").partition("-")[0] or platform.machine()
     return _SPELLINGS.get(name.lower(), name.lower())
 
 
-def check_cpu(target: Any) -> None:
+def check_cpu(target: Target | Attrs) -> None:
     """Refuse a -mtriple or -mcpu that LLVM does not know (it crashes, or compiles for the oldest
     CPU), and a -mattr that it would ignore.
     """

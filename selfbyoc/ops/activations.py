@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..graph import OpCall
 from ..tvm import dtype_of, tir
+from ..tvm.types import Attrs
 from . import mathfn as M
 from .attrs import only
 from .elementwise import erf, unary
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ..tvm.types import PrimExpr
 
 
-def _leaky_relu(x: PrimExpr, attrs: Mapping[str, Any]) -> PrimExpr:
+def _leaky_relu(x: PrimExpr, attrs: Attrs) -> PrimExpr:
     return tir.Select(x > 0, x, x * tir.const(attrs["alpha"], dtype_of(x)))
 
 

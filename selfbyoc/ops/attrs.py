@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..tvm.types import Attr, Attrs
+
 Raw = Mapping[str, Any]
 ReadAttrs = Callable[[Raw], dict[str, Any]]
 Needs = Mapping[str, Callable[[Any, Raw], bool]]  # of a value, and of all as they are
@@ -17,7 +19,7 @@ class Noted(Mapping[str, Any]):
         self.raw = raw
         self.names: set[str] = set() if names is None else names
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Attr:
         self.names.add(name)
         return self.raw[name]
 
@@ -31,7 +33,7 @@ class Noted(Mapping[str, Any]):
         return len(self.raw)
 
 
-def plain(value: Any) -> Any:
+def plain(value: Attr) -> Attr:
     """A TVM attribute value as Python data: arrays as tuples, IntImm as int, strings as str."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
@@ -44,7 +46,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _numbers(value: Any) -> tuple[int, ...]:
+def _numbers(value: object) -> tuple[int, ...]:
     """One number, or several; of a text, a set or a float they are none."""
     found = plain(value)
     if isinstance(found, int):
@@ -54,7 +56,7 @@ def _numbers(value: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def pair(value: Any) -> tuple[int, int]:
+def pair(value: object) -> tuple[int, int]:
     """Strides, dilation or a pool's size: one number stands for both axes."""
     found = _numbers(value)
     if len(found) not in (1, 2):
@@ -62,7 +64,7 @@ def pair(value: Any) -> tuple[int, int]:
     return found[0], found[-1]
 
 
-def quad(value: Any) -> tuple[int, int, int, int]:
+def quad(value: object) -> tuple[int, int, int, int]:
     """Padding as (top, left, bottom, right), from one, two or four numbers."""
     found = _numbers(value)
     if len(found) not in (1, 2, 4):
@@ -71,17 +73,17 @@ def quad(value: Any) -> tuple[int, int, int, int]:
     return top, left, bottom, right
 
 
-def none(_: Raw) -> dict[str, Any]:
+def none(_: Raw) -> dict[str, Attr]:
     """An op without attributes."""
     return {}
 
 
-def is_empty(value: Any) -> bool:
+def is_empty(value: object) -> bool:
     """Whether an attribute says nothing: what TVM calls none of a text, an array, a dtype."""
     return value is None or value in ("", (), "void")
 
 
-def must(*allowed: Any) -> Callable[[Any, Raw], bool]:
+def must(*allowed: Attr) -> Callable[[Attr, Raw], bool]:
     """An attribute that is one of these; truth is 1 or 0 in TVM 0.17."""
     return lambda value, _: value in allowed
 
@@ -96,12 +98,12 @@ def only(*names: str) -> ReadAttrs:
     return lambda raw: {name: plain(raw[name]) for name in names}
 
 
-def like(defaults: Mapping[str, Any]) -> ReadAttrs:
+def like(defaults: Attrs) -> ReadAttrs:
     """The attributes of an op of a user's, true and false where the defaults are: TVM 0.17 keeps
     them as 1 and 0. Those that a call leaves out have the default.
     """
 
-    def read(raw: Raw) -> dict[str, Any]:
+    def read(raw: Raw) -> dict[str, Attr]:
         there = set(raw)
         given = {name: plain(raw[name]) for name in defaults if name in there}
         return {
@@ -126,7 +128,7 @@ def conv2d_attrs(raw: Raw) -> dict[str, tuple[int, ...]]:
     }
 
 
-def pool2d_attrs(raw: Raw) -> dict[str, Any]:
+def pool2d_attrs(raw: Raw) -> dict[str, Attr]:
     """Max and average pooling alike."""
     return {
         "pool_size": pair(raw["pool_size"]),
@@ -138,7 +140,7 @@ def pool2d_attrs(raw: Raw) -> dict[str, Any]:
     }
 
 
-def avg_pool2d_attrs(raw: Raw) -> dict[str, Any]:
+def avg_pool2d_attrs(raw: Raw) -> dict[str, Attr]:
     """As pool2d, and whether the padding counts."""
     return {**pool2d_attrs(raw), "count_include_pad": bool(raw["count_include_pad"])}
 

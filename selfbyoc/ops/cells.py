@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..tvm import dtype_of, tir
-from ..tvm.types import PrimExpr
+from ..tvm.types import Attrs, PrimExpr, PrimVar
 from . import mathfn as M
 
 Array = np.ndarray
+Element = PrimExpr | Array  # of expressions, or of arrays
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 GATES = {"lstm": 4, "peephole_lstm": 4, "gru": 3, "rnn": 1}
 LSTM = ("lstm", "peephole_lstm")
@@ -28,7 +29,7 @@ def _const(x: PrimExpr, value: float) -> PrimExpr:
     return tir.const(value, dtype_of(x))
 
 
-def once(value: PrimExpr, read: Callable[[Any], Any]) -> PrimExpr:
+def once(value: PrimExpr, read: Callable[[PrimVar], PrimExpr]) -> PrimExpr:
     """An expression that reads another as often as it likes: that one is written once. What is
     exponential names its argument 50 times; TVM's passes would visit each.
     """
@@ -126,13 +127,13 @@ class Cell:
         """Whether a step's products are of the state as 8 bits give it back."""
         return bool(self.attrs.get("quantized_state", False))
 
-    def gate(self, n: int, sum_: Any) -> Any:
+    def gate(self, n: int, sum_: Element) -> Element:
         """The activation number n of a sum."""
         return self.activations[n](self.limit(sum_))
 
     def cell_state(
-        self, sums: Sequence[Any], before: PrimExpr, peepholes: Sequence[PrimExpr] = ()
-    ) -> Any:
+        self, sums: Sequence[Element], before: PrimExpr, peepholes: Sequence[PrimExpr] = ()
+    ) -> Element:
         """Of an LSTM, whose gates are input, output, forget and candidate."""
         look = [p * before for p in peepholes] or [None, None, None]
         enter, new = self.gate(0, _plus(sums[0], look[0])), self.gate(1, sums[3])
@@ -141,8 +142,8 @@ class Cell:
         return self.gate(0, _plus(sums[2], look[2])) * before + enter * new
 
     def hidden_state(
-        self, sums: Sequence[Any], cell: Any, peepholes: Sequence[PrimExpr] = ()
-    ) -> Any:
+        self, sums: Sequence[Element], cell: Element, peepholes: Sequence[PrimExpr] = ()
+    ) -> Element:
         """Of an LSTM, from its new cell state."""
         look = peepholes[1] * cell if len(peepholes) else None
         return self.gate(0, _plus(sums[1], look)) * self.activations[2](cell)
@@ -161,11 +162,11 @@ class Cell:
         return self.once(update, lambda share: (1 - share) * new + share * before)
 
 
-def _plus(value: Any, more: PrimExpr | None) -> Any:
+def _plus(value: Element, more: PrimExpr | None) -> Element:
     return value if more is None else value + more
 
 
-def cells(kind: str, attrs: Mapping[str, Any], arrays: bool = False) -> list[Cell]:
+def cells(kind: str, attrs: Attrs, arrays: bool = False) -> list[Cell]:
     """The cell of each direction; of arrays, or of expressions."""
     words, count = attrs["activations"].split(), FUNCTIONS[kind]
     named = parsed(attrs["activations"])
@@ -180,17 +181,17 @@ def cells(kind: str, attrs: Mapping[str, Any], arrays: bool = False) -> list[Cel
     return [Cell(kind, tuple(words[part]), made[part], limit, reads, attrs) for part in parts]
 
 
-def _again(value: np.ndarray, read: Callable[[Any], Any]) -> np.ndarray:
+def _again(value: np.ndarray, read: Callable[[Array], Array]) -> np.ndarray:
     return read(value)
 
 
-def _bound(name: str, numbers: Sequence[float], arrays: bool) -> Callable[[Any], Any]:
+def _bound(name: str, numbers: Sequence[float], arrays: bool) -> Callable[[Element], Element]:
     if arrays:
         return lambda x: _ARRAYS[name](x, *numbers)
     return lambda x: once(x, lambda value: _EXPRS[name][0](value, *numbers))
 
 
-def _limit(most: float, arrays: bool) -> Callable[[Any], Any]:
+def _limit(most: float, arrays: bool) -> Callable[[Element], Element]:
     if not most:
         return lambda x: x
     if arrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,13 +63,13 @@ def _binary(
     )
 
 
-def _clip(x: PrimExpr, attrs: Mapping[str, Any]) -> PrimExpr:
+def _clip(x: PrimExpr, attrs: Attrs) -> PrimExpr:
     dtype = str(dtype_of(x))
     low, high = (tir.const(bound, dtype) for bound in _bounds(attrs, dtype))
     return M.clamp(x, low, high)
 
 
-def _bounds(attrs: Mapping[str, Any], dtype: str) -> list[float | int]:
+def _bounds(attrs: Attrs, dtype: str) -> list[float | int]:
     """The limits of a clip in a dtype: integers of 8 bits may come with 300."""
     bounds = [attrs["a_min"], attrs["a_max"]]
     if not np.issubdtype(dtype, np.integer):
@@ -85,7 +85,7 @@ def _numpy_clip(ins: Sequence[Array], call: OpCall) -> Array:
     return np.maximum(np.minimum(ins[0], dtype(high)), dtype(low))
 
 
-def _round(x: PrimExpr, attrs: Mapping[str, Any]) -> PrimExpr:
+def _round(x: PrimExpr, attrs: Attrs) -> PrimExpr:
     """As the graph's own op rounds halves: Relax to even, Relay away from zero."""
     return round_even(x) if attrs["ties"] == "even" else round_away(x)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..tvm import dtype_of, tir
-from ..tvm.types import PrimExpr
+from ..tvm.types import Attr, PrimExpr
 
 
 def f32(value: float) -> PrimExpr:
@@ -34,11 +33,11 @@ def is_f32(x: PrimExpr) -> bool:
     return dtype_of(x) == "float32"
 
 
-def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
+def in_f32(function: Callable[..., PrimExpr]) -> Callable[..., PrimExpr]:
     """The function of what is narrower than float32, computed in float32."""
 
     @functools.wraps(function)
-    def wide(x: PrimExpr, *options: Any) -> PrimExpr:
+    def wide(x: PrimExpr, *options: Attr) -> PrimExpr:
         dtype = dtype_of(x)
         if dtype not in ("float16", "bfloat16"):
             return function(x, *options)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..graph import OpCall
 from ..tvm import te, tir
-from ..tvm.types import PrimExpr
+from ..tvm.types import Attr, PrimExpr
 from .attrs import Needs, Noted, Raw, ReadAttrs, is_empty, none, plain
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Form:
     idle: tuple[str, ...] = ()
     by_type: bool = False
 
-    def read(self, raw: Raw) -> tuple[dict[str, Any], dict[str, Any]]:
+    def read(self, raw: Raw) -> tuple[dict[str, Attr], dict[str, Attr]]:
         """-> the kind's attributes, and those that stand at a value which no compute honours. An
         attribute that nobody named is one of these, unless it is empty.
         """

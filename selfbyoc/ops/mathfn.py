@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 from ..tvm import dtype_of, te, tir
 from ..tvm.types import PrimExpr
@@ -122,7 +121,7 @@ def _erf(x: PrimExpr, inside: float = 1.0, times: float = 1.0) -> PrimExpr:
     return tir.Select(is_inner, inner, clamp(x, f32(-times), f32(times)))
 
 
-def _log_parts(x: PrimExpr) -> tuple[Any, Any]:
+def _log_parts(x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     """x > 0 as 2^e m with m in [1/sqrt 2, sqrt 2) -> e, and log(m) by a polynomial in m - 1."""
     # Denormals have their exponent in another place: scaled by 2^25 they are ordinary numbers.
     small = x < f32(1.1754943508e-38)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..graph import OpCall
 from ..tvm import GENERATION, te, tir, topi
-from ..tvm.types import PrimExpr
+from ..tvm.types import Attr, PrimExpr
 from .attrs import Raw, only, plain
 from .kind import Array, Form, OpKind, elementwise, form, in_both
 
@@ -56,7 +56,7 @@ def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis = call.attrs["axis"] % len(ins[0].shape)
     starts = [sum(int(t.shape[axis]) for t in ins[:n]) for n in range(len(ins))]
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         def read(n: int) -> PrimExpr:
             return ins[n](*i[:axis], i[axis] - starts[n], *i[axis + 1 :])
 
@@ -68,7 +68,7 @@ def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(call.outputs[0].shape, element, name=call.name)
 
 
-def _pad_widths(raw: Raw) -> dict[str, Any]:
+def _pad_widths(raw: Raw) -> dict[str, Attr]:
     """(before, after) of each axis; Relax has them in a row, and the value as an attribute."""
     flat = list(np.ravel(plain(raw["pad_width"])))
     widths = tuple((int(a), int(b)) for a, b in zip(flat[::2], flat[1::2], strict=True))

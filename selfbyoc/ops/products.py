@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def _batch_matmul(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     k = te.reduce_axis((0, int(a.shape[-2 if turn_a else -1])), name="k")
     dtype = call.outputs[0].dtype
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         batch, m, n = i[:-2], i[-2], i[-1]
         left = broadcast(a, (*batch, k, m) if turn_a else (*batch, m, k))
         right = broadcast(b, (*batch, n, k) if turn_b else (*batch, k, n))

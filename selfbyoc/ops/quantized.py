@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from ..errors import UnsupportedOp
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.own_ops import quotient, within
-from ..tvm.types import PrimExpr
-from .attrs import Raw, must, only, plain
+from ..tvm.types import Attr, Attrs, PrimExpr
+from .attrs import Raw, ReadAttrs, must, only, plain
 from .fixed_point import fixed_point
 from .kind import Array, OpKind, along, form, is_one
 from .mathfn import clamp
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..tvm.types import Tensor
 
 
-def _ratio(attrs: Mapping[str, Any]) -> float:
+def _ratio(attrs: Attrs) -> float:
     """Of the scales as a model has them: in float32."""
     return float(np.float32(attrs["input_scale"])) / float(np.float32(attrs["output_scale"]))
 
@@ -37,7 +37,7 @@ def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     low, high = tir.min_value(dtype), tir.max_value(dtype)
     multiplier, shift = fixed_point(_ratio(a))
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         def wide(value: int) -> PrimExpr:
             return tir.const(value, "int64")
 
@@ -69,7 +69,7 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.attrs["out_dtype"]
     rounded = round_even if call.attrs["ties"] == "even" else round_away
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         value, factor = x(*i), _of_axis(scale, i, axis)
         point = _of_axis(zero, i, axis).astype(dtype_of(value))
         # Limits before the division: a level is the same, and no quotient large or infinite. What
@@ -84,7 +84,7 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(x.shape, element, name=call.name)
 
 
-def _ends(dtype: str) -> tuple[Any, Any]:
+def _ends(dtype: str) -> tuple[PrimExpr, PrimExpr]:
     return tir.min_value(dtype), tir.max_value(dtype)
 
 
@@ -92,7 +92,7 @@ def _dequantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     x, scale, zero = ins
     axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.attrs["out_dtype"]
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         level = x(*i).astype("int32") - _of_axis(zero, i, axis).astype("int32")
         return level.astype(dtype) * _of_axis(scale, i, axis)
 
@@ -125,14 +125,14 @@ def _numpy_dequantize(ins: Sequence[Array], call: OpCall) -> Array:
     return (ins[0].astype(np.int64) - zero.astype(np.int64)) * scale.astype(np.float64)
 
 
-def _quantize_attrs(ties: str) -> Callable[[Raw], dict[str, Any]]:
-    def read(raw: Raw) -> dict[str, Any]:
+def _quantize_attrs(ties: str) -> ReadAttrs:
+    def read(raw: Raw) -> dict[str, Attr]:
         return {**_axis_and_dtype(raw), "ties": ties}
 
     return read
 
 
-def _axis_and_dtype(raw: Raw) -> dict[str, Any]:
+def _axis_and_dtype(raw: Raw) -> dict[str, Attr]:
     return {"axis": plain(raw["axis"]), "out_dtype": str(plain(raw["out_dtype"]))}
 
 

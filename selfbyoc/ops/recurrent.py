@@ -7,11 +7,11 @@ of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..graph import OpCall
+from ..tvm.types import Attr, Shape
 from .attrs import Raw, like
 from .cells import DIRECTIONS, GATES, LSTM, Cell, cells
 from .kind import OWN, Array, OpKind, Typed, form
@@ -37,7 +37,7 @@ def result_types(kind: str) -> Callable[[Sequence[Typed], Raw], list[Typed]]:
     return types
 
 
-def _check_rest(kind: str, shapes: Sequence[Sequence[Any]], state: tuple[int, ...]) -> None:
+def _check_rest(kind: str, shapes: Sequence[Shape], state: tuple[int, ...]) -> None:
     """Raise ValueError for states, a bias or peepholes of other sizes."""
     sides, _, units = state
     states = 2 if kind in LSTM else 1
@@ -59,7 +59,7 @@ def _is_state(shape: Sequence[int], expected: tuple[int, ...]) -> bool:
     return (sides, units) == expected[::2] and (not is_known or rows in (1, expected[1]))
 
 
-def _numpy(ins: Sequence[Array], call: OpCall) -> Any:
+def _numpy(ins: Sequence[Array], call: OpCall) -> Array | list[Array]:
     """Step by step, as ONNX defines it."""
     gates, weight, hidden = ins[:3]
     made = cells(call.kind, call.attrs, arrays=True)
@@ -128,7 +128,7 @@ _LSTM = {
 }  # fmt: skip
 
 
-def _kind(name: str, takes: str, attrs: dict[str, Any], doc: str) -> OpKind:
+def _kind(name: str, takes: str, attrs: dict[str, Attr], doc: str) -> OpKind:
     own = form(OWN + name, like(attrs))
     return OpKind(
         name, plain, _numpy, inputs=len(takes.split()), attrs=attrs, relay=own, relax=own,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import sequence
-from ..tvm.types import Buffer
+from ..tvm.types import Buffer, PrimVar
 from .cells import DIRECTIONS, Cell, cells
 from .kind import is_one
 
@@ -21,7 +21,7 @@ Read = Callable[["PrimExpr"], "PrimExpr"]  # an element of a state, by its unit
 Stmt = Any
 
 
-def plain(ins: Sequence[Tensor], call: OpCall) -> Any:
+def plain(ins: Sequence[Tensor], call: OpCall) -> Tensor | tuple[Tensor, ...]:
     """The states of all steps, and an LSTM's cell states."""
     (length, batch, _), (directions, _, units) = ins[0].shape, ins[1].shape
     results = [(length, directions, batch, units)] * len(call.outputs)
@@ -194,7 +194,7 @@ class _Direction:
         return for_loop(self.units, "j", body)
 
 
-def for_loop(extent: PrimExpr, name: str, body: Callable[[Any], Any]) -> Stmt:
+def for_loop(extent: PrimExpr, name: str, body: Callable[[PrimVar], Stmt]) -> Stmt:
     """A serial loop from 0; `body` makes its statement of the variable."""
     dtype = dtype_of(extent)
     var = tir.Var(name, dtype)

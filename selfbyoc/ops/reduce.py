@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
-from ..tvm.types import PrimExpr
+from ..tvm.types import Attr, PrimExpr
 from . import mathfn as M
 from .softmax import Softmax
 
@@ -39,7 +39,7 @@ def reduce(kind: str) -> Callable[..., Tensor]:
     return compute
 
 
-def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def reduced_axes(axis: Attr, ndim: int) -> tuple[int, ...]:
     """The axes that an `axis` attribute stands for: None is all of them."""
     if axis is None or axis == ():
         return tuple(range(ndim))
@@ -52,7 +52,7 @@ def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call
     keeps = len(shape) == len(x.shape)
     combine = te.max if how == "max" else te.sum
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         rest = iter(i)
         index = []
         for a in range(len(x.shape)):
@@ -98,12 +98,12 @@ def layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     kept, count = _drop(tuple(x.shape), axis), _const(int(x.shape[axis]), dtype_of(x))
     total = _over(x, (axis,), kept, "sum", call)
 
-    def centred(*i: Any) -> PrimExpr:
+    def centred(*i: PrimExpr) -> PrimExpr:
         return x(*i) - total(*_drop(i, axis)) / count
 
     scale = _scale(centred, x, axis, dtype_of(x), call)
 
-    def normal(*i: Any) -> PrimExpr:
+    def normal(*i: PrimExpr) -> PrimExpr:
         return centred(*i) * scale(*_drop(i, axis)) * gamma(i[axis]) + beta(i[axis])
 
     return te.compute(x.shape, normal, name=call.name)
@@ -117,23 +117,25 @@ def rms_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis, dtype = call.attrs["axis"] % len(x.shape), str(dtype_of(x))
     sums = "float32" if dtype in ("float16", "bfloat16") else dtype
 
-    def wide(*i: Any) -> PrimExpr:
+    def wide(*i: PrimExpr) -> PrimExpr:
         return x(*i).astype(sums)
 
     scale = _scale(wide, x, axis, sums, call)
 
-    def normal(*i: Any) -> PrimExpr:
+    def normal(*i: PrimExpr) -> PrimExpr:
         return (wide(*i) * scale(*_drop(i, axis)) * gamma(i[axis]).astype(sums)).astype(dtype)
 
     return te.compute(x.shape, normal, name=call.name)
 
 
-def _scale(element: Callable[..., Any], x: Tensor, axis: int, dtype: str, call: OpCall) -> Tensor:
+def _scale(
+    element: Callable[..., PrimExpr], x: Tensor, axis: int, dtype: str, call: OpCall
+) -> Tensor:
     """1 / sqrt(mean of the squared elements + epsilon) along an axis of x."""
     kept, extent = _drop(tuple(x.shape), axis), int(x.shape[axis])
     k = te.reduce_axis((0, extent), name="k")
 
-    def squared(*i: Any) -> PrimExpr:
+    def squared(*i: PrimExpr) -> PrimExpr:
         value = element(*i[:axis], k, *i[axis:])
         return te.sum(value * value, axis=k)
 
@@ -195,7 +197,7 @@ def lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         # is read, and read before and after the image; both sides of a select are computed.
         return tir.Select(near == at, value * value, nothing) if distance else value * value
 
-    def base(*i: Any) -> PrimExpr:
+    def base(*i: PrimExpr) -> PrimExpr:
         total = square(i, 0)
         for distance in (d for d in range(-half, half + 1) if d and abs(d) < extent):
             total = total + square(i, distance)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from ..tvm.types import Attr
 from .attrs import Raw, must, only, plain
 from .kind import Array, OpKind, form
 from .reduce import reduce
@@ -14,7 +14,7 @@ from .reduce import reduce
 _EXCLUDE = {"exclude": must(False)}  # else `axis` names those that stay
 
 
-def _axis(raw: Raw) -> dict[str, Any]:
+def _axis(raw: Raw) -> dict[str, Attr]:
     return {"axis": plain(raw["axis"]), "keepdims": bool(raw["keepdims"])}
 
 

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..tvm.types import Attr
 from .attr_words import ATTRIBUTES
 from .kind import OpKind
 
@@ -41,7 +42,7 @@ def arguments(kind: OpKind) -> tuple[str, ...]:
     return tuple(f"x{n}" for n in range(kind.inputs))
 
 
-def told_by(compute: Any, inputs: int | None, doc: str) -> dict[str, Any]:
+def told_by(compute: object, inputs: int | None, doc: str) -> dict[str, Attr]:
     """An OpKind's `doc` and `takes` from a user's compute: the first line that it says of itself
     unless there is a `doc`, and the names of its tensors, where it has any.
     """
@@ -57,7 +58,7 @@ def told_by(compute: Any, inputs: int | None, doc: str) -> dict[str, Any]:
     return {"doc": doc, "takes": " ".join(names) if len(names) == inputs else ""}
 
 
-def attributes(kind: OpKind) -> dict[str, Any]:
+def attributes(kind: OpKind) -> dict[str, Attr]:
     """The attributes and their defaults; GIVEN where there is none."""
     return {**kind.attrs, **dict.fromkeys(kind.read_attrs, GIVEN)}
 

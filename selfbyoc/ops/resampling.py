@@ -11,13 +11,14 @@ at once, and two elsewhere. A linear result does not show it; the nearest pixel 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..tvm import GENERATION, tir
+from ..tvm.types import Attrs
 from .rounded import round_away, round_even
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Resampling:
         return before, float(np.float32(self.extent / self.out)), after
 
     @property
-    def _rounds(self) -> tuple[float, Callable[..., Any], Callable[..., Any]]:
+    def _rounds(self) -> tuple[float, Callable[..., PrimExpr], Callable[..., PrimExpr]]:
         default = "round" if self.mode == "align_corners" else "floor"
         return _NEAREST[self.rounding or default]
 
@@ -186,7 +187,7 @@ def _plus(places: Array, terms: list[float]) -> Array:
     return places
 
 
-def axes_of(attrs: Mapping[str, Any], image: tuple[int, ...]) -> tuple[Resampling, Resampling]:
+def axes_of(attrs: Attrs, image: tuple[int, ...]) -> tuple[Resampling, Resampling]:
     """The vertical and the horizontal axis of a resize2d of an image of this shape."""
     mode, rounding = attrs["coordinate_transformation_mode"], attrs["rounding_method"]
     extents = [int(image[attrs["layout"].index(letter)]) for letter in "HW"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import UnsupportedOp
 from ..graph import OpCall, Value
 from ..tvm import dtype_of, te, tir
+from ..tvm.types import Attr, Attrs
 from .attrs import Raw, only, plain
 from .kind import Array, OpKind, in_both
 from .resampling import METHODS, MODES, ROUNDINGS, Resampling, axes_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..tvm.types import PrimExpr, Tensor
 
 
-def why_not(attrs: Mapping[str, Any]) -> str:
+def why_not(attrs: Attrs) -> str:
     """Which of these attributes has no meaning here, if one has none."""
     for name, known in (
         ("method", METHODS),
@@ -45,7 +46,7 @@ class Table:
     pixel: Callable[[PrimExpr], PrimExpr]
     weight: Tensor | None
 
-    def __call__(self, read: Any, at: PrimExpr) -> PrimExpr:
+    def __call__(self, read: Callable[[PrimExpr], PrimExpr], at: PrimExpr) -> PrimExpr:
         """The pixel at a place of the result; `read` reads one of the image. Only here is it known
         to TVM that this lies in the image: what a table holds it cannot know.
         """
@@ -63,7 +64,7 @@ def table(axis: Resampling, method: str, name: str, computed: bool = False) -> T
     a formula of whole numbers.
     """
 
-    def stage(what: str, function: Any) -> Tensor:
+    def stage(what: str, function: Callable[[PrimExpr], PrimExpr]) -> Tensor:
         return te.compute((axis.out,), lambda i: function(i), name=f"{name}_{what}")
 
     known = axis.formula(method) if computed else None
@@ -92,7 +93,7 @@ def resize2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         for axis, name in zip(axes, ("rows", "columns"), strict=True)
     )
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         def pixel(row: PrimExpr, column: PrimExpr) -> PrimExpr:
             where = {at["H"]: row, at["W"]: column}
             return x(*(where.get(n, v) for n, v in enumerate(i)))
@@ -127,7 +128,7 @@ def _is_not_cubic(_: float, raw: Raw) -> bool:
     return bool(plain(raw["method"]) != "cubic")
 
 
-def _is_not_cropped(_: Any, raw: Raw) -> bool:
+def _is_not_cropped(_: Attr, raw: Raw) -> bool:
     return bool(plain(raw["coordinate_transformation_mode"]) != "tf_crop_and_resize")
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..tvm import dtype_of, tir
 from ..tvm.rounding import nearbyint
 from ..tvm.types import PrimExpr
 
 
-def round_even(x: Any) -> PrimExpr:
+def round_even(x: PrimExpr) -> PrimExpr:
     """To the nearest integer, halves to even."""
     return nearbyint(x)
 
 
-def round_away(x: Any) -> PrimExpr:
+def round_away(x: PrimExpr) -> PrimExpr:
     """To the nearest integer, halves away from zero: vectors have no instruction for C's `round`.
 
     The addend is the largest float below a half: with 0.5 itself, 0.49999997 would become 1.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
+from ..tvm.types import Attrs, PrimExpr
 from .attrs import Raw, conv2d_attrs, dtype, pair, plain
 from .kind import Array, OpKind, form, in_both
 
@@ -42,9 +43,7 @@ class Upsampling:
     added: tuple[int, int]  # to the result, below and on the right: `out` counts it
 
     @classmethod
-    def of(
-        cls, inputs: Sequence[tuple[int, ...]], out: Sequence[int], attrs: Mapping[str, Any]
-    ) -> Upsampling:
+    def of(cls, inputs: Sequence[tuple[int, ...]], out: Sequence[int], attrs: Attrs) -> Upsampling:
         """From the shapes of image, weight and result, and the op's attributes."""
         image, kernel = ([int(e) for e in shape] for shape in inputs)
         rows = len(image) == 3
@@ -73,7 +72,7 @@ def _compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     reach = [(u.window[n] - 1) * u.dilation[n] for n in (0, 1)]
     first = [reach[n] - u.before[n] for n in (0, 1)]  # of the image's first element
 
-    def spread(n: Any, c: Any, y: Any, z: Any) -> Any:
+    def spread(n: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         at = [i - f for i, f in zip((y, z), first, strict=True)]
         inside = [
             tir.all(i >= 0, i < s * e, tir.floormod(i, s) == 0)
@@ -89,7 +88,7 @@ def _compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     rc = te.reduce_axis((0, per), name="rc")
     ry, rx = (te.reduce_axis((0, u.window[n]), name=f"r{'yx'[n]}") for n in (0, 1))
 
-    def element(n: Any, o: Any, *i: Any) -> Any:
+    def element(n: PrimExpr, o: PrimExpr, *i: PrimExpr) -> PrimExpr:
         y, z = (0, *i) if u.is_rows else i
         channel = rc if u.groups == 1 else tir.floordiv(o, out_per) * per + rc
         data = padded(n, channel, y + ry * u.dilation[0], z + rx * u.dilation[1])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..errors import OpError, UnsupportedOp
 from ..tvm import GENERATION
+from ..tvm.types import Attr, Attrs
 from . import (
     activations,
     conditions,
@@ -75,7 +73,7 @@ def read_as(name: str) -> str:
     return _READ[name][0] if name in _READ else name
 
 
-def read_op(name: str, raw: A.Raw) -> tuple[str, dict[str, Any]]:
+def read_op(name: str, raw: A.Raw) -> tuple[str, dict[str, Attr]]:
     """An op of the TVM at hand by its attributes -> its kind and the kind's attributes.
 
     With an attribute that no compute honours it is another kind, of which nobody knows more than
@@ -89,7 +87,7 @@ def read_op(name: str, raw: A.Raw) -> tuple[str, dict[str, Any]]:
     return (f"{kind}[{told}]", {}) if told else (kind, attrs)
 
 
-def attrs_of(name: str, raw: A.Raw) -> dict[str, Any]:
+def attrs_of(name: str, raw: A.Raw) -> dict[str, Attr]:
     """The attributes of an op that is registered for a kind. Of one that the declaration does not
     name nobody knows the meaning, which is an OpError.
     """
@@ -104,7 +102,7 @@ def is_declared(name: str) -> bool:
     return name in _READ
 
 
-def complete(name: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
+def complete(name: str, attrs: Attrs) -> dict[str, Attr]:
     """The attributes of an op in a program: the defaults, and what was given, in normal form."""
     merged = {**KINDS[name].attrs, **attrs}
     return {k: A.NORMALIZERS[k](v) if k in A.NORMALIZERS else v for k, v in merged.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import UnsupportedOp
 from ..graph import OpCall
@@ -26,7 +26,7 @@ def _by_letter(index: Sequence[PrimExpr], axes: dict[str, int]) -> dict[str, Pri
     return {letter: index[position] for letter, position in axes.items()}
 
 
-def _at(tensor: Tensor, axes: dict[str, int], **where: Any) -> PrimExpr:
+def _at(tensor: Tensor, axes: dict[str, int], **where: PrimExpr) -> PrimExpr:
     ordered = sorted(axes, key=axes.__getitem__)
     return tensor(*(where[letter] for letter in ordered))
 
@@ -58,7 +58,7 @@ def _padded(
     extent |= {"H": height + top + bottom, "W": -(-(width + left + right) // step), "F": step}
     new_axes = {letter: i for i, letter in enumerate(new_order)}
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         at = _by_letter(i, new_axes)
         column = at["W"] if step == 1 else at["W"] * step + at["F"]
         inside = tir.all(
@@ -77,7 +77,7 @@ def _window(
     at: dict[str, PrimExpr],
     rows: PrimExpr,
     columns: PrimExpr,
-    **more: Any,
+    **more: PrimExpr,
 ) -> PrimExpr:
     """Read a padded tensor under a window at output position (H, W), `rows` down and `columns`
     along.
@@ -107,7 +107,7 @@ def conv2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     rx = te.reduce_axis((0, size["W"]), name="rx")
     per_group = size["O"] // a["groups"]
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         at = _by_letter(i, out_axes)
         channel = rc if a["groups"] == 1 else tir.floordiv(at["C"], per_group) * size["I"] + rc
         rows, columns = ry * a["dilation"][0], rx * a["dilation"][1]
@@ -145,7 +145,7 @@ def max_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     ry = te.reduce_axis((0, size[0]), name="ry")
     rx = te.reduce_axis((0, size[1]), name="rx")
 
-    def element(*i: Any) -> PrimExpr:
+    def element(*i: PrimExpr) -> PrimExpr:
         at = _by_letter(i, out_axes)
         data = _window(padded, axes, strides, at, ry * dilation[0], rx * dilation[1])
         return te.max(data, axis=[ry, rx])
@@ -153,7 +153,7 @@ def max_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(call.outputs[0].shape, element, name=call.name)
 
 
-def window_count(call: OpCall, height: int, width: int) -> Callable[[Any, int], Any]:
+def window_count(call: OpCall, height: int, width: int) -> Callable[[PrimExpr, int], PrimExpr]:
     """What an avg_pool2d divides by, on axis n: (place of the result, n) -> elements. Under
     ceil_mode windows may reach past the padding; that part never counts. One that lies outside
     altogether counts as one element, of zero.
@@ -198,7 +198,7 @@ def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     )
     counted = window_count(call, height, width)
 
-    def mean(*i: Any) -> PrimExpr:
+    def mean(*i: PrimExpr) -> PrimExpr:
         at = _by_letter(i, out_axes)
         count = counted(at["H"], 0) * counted(at["W"], 1)
         return total(*i) / count.astype(dtype_of(x))

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
 
 from ..errors import InputError, SelfbyocError, one_line
 from ..graph import OpCall, OpGraph, Value
-from ..tvm.types import IRModule
+from ..tvm.types import Function, IRModule
 
 MOST = "at most 2^31 - 1 elements"
 LARGEST = 2**31 - 1  # elements: kernels index with 32 bits
@@ -104,7 +103,7 @@ def _largest(mod: IRModule) -> tuple[str, str, str]:
     return found
 
 
-def _read(ir: ModuleType, func: Any) -> OpGraph | None:
+def _read(ir: ModuleType, func: Function) -> OpGraph | None:
     try:
         return ir.read(func, raw=True)
     except Exception:  # no graph, as TVM's own functions are; or TVM cannot type it

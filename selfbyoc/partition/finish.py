@@ -46,7 +46,7 @@ from ..language.known import remember
 from ..language.match.match import Match
 from ..language.registry import Registry
 from ..tvm import constant_tensor, target_dict, view_of
-from ..tvm.types import Expr, Function, IRModule, NDArray, Target
+from ..tvm.types import Attr, Expr, Function, IRModule, NDArray, Target
 from .generation import ir
 from .original_weights import key_of, with_originals
 from .readings import as_main_reads, written_attrs
@@ -106,7 +106,7 @@ def _run(packing: Mapping[str, Sequence[Packing]]) -> dict[str, list[Tensors]]:
 
 
 def _originals(
-    nodes: Mapping[str, Sequence[Mapping[int, Any]]], packed: Mapping[str, Sequence[Tensors]]
+    nodes: Mapping[str, Sequence[Mapping[int, Expr]]], packed: Mapping[str, Sequence[Tensors]]
 ) -> dict[str, Expr]:
     """The constants of all calls that are packed, by what they become."""
     found = [
@@ -123,7 +123,7 @@ def _key(was: NDArray, packed: NDArray) -> str:
     return key_of(view_of(packed), type_text([int(e) for e in was.shape], str(was.dtype)))
 
 
-def _attrs(names: Sequence[str], registry: Registry, target: Target | None) -> dict[str, Any]:
+def _attrs(names: Sequence[str], registry: Registry, target: Target | None) -> dict[str, Attr]:
     attrs: dict[str, Any] = {}
     if len(names) == 1:
         attrs[COMPOSITE] = remember(registry[names[0]])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..tvm import module_with_attr
+from ..tvm.types import IRModule
 from .report import REPORT, Report, report
 from .source_names import Names, with_names
 from .within import within
@@ -30,7 +31,7 @@ class Partitioning:
     names: Names
     steps: Mapping[str, Partitioning]
 
-    def finish(self, *, pack: bool) -> Any:
+    def finish(self, *, pack: bool) -> IRModule:
         """The partitioned module; `pack` lays constant weights out as the composites ask for."""
         from .finish import finish
         from .generation import ir

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..codegen.attributes import OF_INNER_ROWS, OF_ROWS, READING, WRITTEN
@@ -17,13 +17,14 @@ from ..language.match.match import Match
 from ..language.match.miss import Miss
 from ..language.match.reading import Reading, cut_out, reading_of
 from ..language.match.reread import match_as_read
+from ..tvm.types import Attr, Attrs
 
 
 def as_main_reads(
     match: Match,
-    source_of: Callable[[Mapping[str, Any]], External],
+    source_of: Callable[[Attrs], External],
     with_constants: Callable[[External], External],
-) -> tuple[External, dict[str, Any]]:
+) -> tuple[External, dict[str, Attr]]:
     """The function that was cut out for a match of main, and the attributes that say how it is
     read; `source_of` reads it with such attributes, `with_constants` says which inputs are.
     """
@@ -51,7 +52,7 @@ def _on_its_own(source: External, match: Match, told: Reading) -> Match | Miss:
     return same or find_whole(match.composite, source.graph, is_right)
 
 
-def _attrs(source: External, found: Match) -> dict[str, Any]:
+def _attrs(source: External, found: Match) -> dict[str, Attr]:
     attrs: dict[str, Any] = {READING: reading_of(found, source.graph).data()}
     if source.symbols:
         try:
@@ -62,7 +63,7 @@ def _attrs(source: External, found: Match) -> dict[str, Any]:
     return attrs
 
 
-def written_attrs(source: External) -> dict[str, Any]:
+def written_attrs(source: External) -> dict[str, Attr]:
     """What the ops are, where all sizes are known."""
     if source.symbols or READING not in source.attrs:
         return {}

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..codegen.apply import DEFAULT
 from ..common import structured
@@ -142,7 +142,7 @@ class Report:
         """The decisions against a root op."""
         return [r for r in self.records if r.root == root and r.status != MATCHED]
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """As what JSON can hold."""
         return {
             "records": [r.data() for r in self.records],
@@ -170,7 +170,7 @@ class Report:
             raise InputError(f"mod: its attribute {REPORT} is damaged: {err}") from err
 
     @classmethod
-    def from_data(cls, data: Any) -> Report:
+    def from_data(cls, data: object) -> Report:
         """The inverse of `data`. Raises ValueError that names the field."""
         found = structured.checked(cls, data, "")
         for n, composite in enumerate(found.composites):
@@ -204,7 +204,7 @@ class Report:
         return "\n".join([*lines, *([f"  layouts: {self.layouts}"] if self.layouts else [])])
 
 
-def _require(is_right: bool, where: str, found: Any, wanted: Any) -> None:
+def _require(is_right: bool, where: str, found: object, wanted: object) -> None:
     if not is_right:
         raise ValueError(f"{where}: found {found!r:.60}; expected {wanted!s:.200}")
 

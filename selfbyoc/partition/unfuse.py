@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from ..codegen.external import TARGET, read_attrs
 from ..codegen.hook import hook
@@ -25,7 +24,7 @@ def unfuse(
     names: Iterable[str] | None = None,
     *,
     separate: bool = False,
-    target: Any | None = None,
+    target: Target | None = None,
 ) -> tvm.IRModule:
     """Composites of a partitioned module as ordinary ops of main again; `mod` is not changed.
 

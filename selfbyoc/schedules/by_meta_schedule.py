@@ -8,12 +8,12 @@ from typing import Any
 
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError
-from ..tvm.types import Schedule, Target
+from ..tvm.types import Schedule, ScheduleRule, Target
 
 __all__ = ["ByMetaSchedule", "by_meta_schedule"]
 
 
-def by_meta_schedule(*rules: Any) -> ByMetaSchedule:
+def by_meta_schedule(*rules: ScheduleRule) -> ByMetaSchedule:
     """A schedule for `Composite(schedule=...)` that MetaSchedule's rules make, one after the other
     at each block.
 

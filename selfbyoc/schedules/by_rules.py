@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError, SelfbyocError, one_line
@@ -16,7 +15,7 @@ from ..tvm.types import PrimFunc, Schedule, ScheduleRule, Target
 __all__ = ["ByRules", "by_rules"]
 
 
-def by_rules(*rules: Any) -> ByRules:
+def by_rules(*rules: ScheduleRule | str) -> ByRules:
     """A schedule for `Composite(schedule=...)` that is that of the first dlight rule that applies.
 
     A rule is one of TVM's by its name (`"cpu.GEMV"`, `"gpu.Matmul"`), or any object with
@@ -60,7 +59,7 @@ def _asked(rule: ScheduleRule, func: PrimFunc, target: Target) -> Schedule | Non
     return found
 
 
-def _rule(given: Any) -> ScheduleRule:
+def _rule(given: ScheduleRule | str) -> ScheduleRule:
     if not isinstance(given, str):
         if callable(getattr(given, "apply", None)) and not isinstance(given, type):
             return given

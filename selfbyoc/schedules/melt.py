@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import OpView
 from ..errors import ScheduleError, did_you_mean
 from ..tvm import get_block
 from ..tvm.tune import schedule_error
-from ..tvm.types import Block, Loop, Schedule
+from ..tvm.types import Block, Loop, PrimVar, Schedule
 from .steps.blocks import Facts
 from .steps.indices import Axis
 
 
-def melt(sch: Schedule, producer: Any, *, into: Any, at: Any) -> Loop:
+def melt(
+    sch: Schedule, producer: OpView | Block | str, *, into: OpView | Block | str, at: Loop | int
+) -> Loop:
     """Compute `producer` under a loop of `into`, which reads it -> that loop.
 
     producer, into  ops of the schedule (`ops.dense`), names of ops or of blocks, or blocks; all
@@ -54,7 +55,7 @@ class _Part:
         return self.blocks[-1]
 
 
-def _part(sch: Schedule, given: Any, label: str) -> _Part:
+def _part(sch: Schedule, given: OpView | Block | str, label: str) -> _Part:
     """What was given as the producer or the consumer, if it is there."""
     if isinstance(given, OpView):
         if not given.blocks:
@@ -92,7 +93,7 @@ def _named(sch: Schedule, name: str, label: str) -> list[Block]:
     )
 
 
-def _loop(reader: _Part, at: Any, text: str) -> Loop:
+def _loop(reader: _Part, at: Loop | int, text: str) -> Loop:
     """The loop that `at` says, over no reduced axis of the consumer."""
     block = reader.result
     loops = list(block.sch.get_loops(block.block))
@@ -113,7 +114,7 @@ def _loop(reader: _Part, at: Any, text: str) -> Loop:
 
 
 def _loop_of_axis(
-    reader: _Part, at: int, loops: Sequence[Loop], used: Sequence[Sequence[Any]], text: str
+    reader: _Part, at: int, loops: Sequence[Loop], used: Sequence[Sequence[PrimVar]], text: str
 ) -> Loop:
     """The outermost loop of one axis of the result."""
     block = reader.result

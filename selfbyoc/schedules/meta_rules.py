@@ -10,14 +10,14 @@ from ..language.decisions import choose
 from ..language.sampling import replay
 from ..tvm import Schedule
 from ..tvm.tune import callbacks, derived, meta_schedule, tune_context
-from ..tvm.types import Block, IRModule, Target, TuneContext
+from ..tvm.types import Block, IRModule, ScheduleRule, Target, TuneContext
 
 ms = meta_schedule()
 
 _SEED = 1  # of what rules sample without a decision: a build is the same each time
 
 
-def scheduled(sch: Schedule, rules: Sequence[Any], target: Target) -> None:
+def scheduled(sch: Schedule, rules: Sequence[ScheduleRule], target: Target) -> None:
     """Do to a schedule what the rules do; what they leave open asks `choose`."""
     with callbacks() as kept:
         context = _context([Asked(_rule(rule), kept) for rule in rules], sch.mod, target)
@@ -31,7 +31,7 @@ def scheduled(sch: Schedule, rules: Sequence[Any], target: Target) -> None:
         step.apply(sch)
 
 
-def _context(rules: Sequence[Any], mod: IRModule, target: Target) -> TuneContext:
+def _context(rules: Sequence[ScheduleRule], mod: IRModule, target: Target) -> TuneContext:
     # Annotations of TVM's rule for parallel loops become such loops. No RewriteReductionBlock: it
     # makes some sums wrong (docs/makers/tvm-notes.md).
     generator = ms.space_generator.PostOrderApply(
@@ -53,7 +53,7 @@ def _context(rules: Sequence[Any], mod: IRModule, target: Target) -> TuneContext
 class Asked(ms.schedule_rule.PyScheduleRule):  # type: ignore[name-defined]
     """A rule whose answers are looked at before TVM sees them: of a None, 0.17 dies."""
 
-    def __init__(self, rule: Any, kept: Callable[..., Any]) -> None:
+    def __init__(self, rule: ScheduleRule, kept: Callable[..., Any]) -> None:
         super().__init__()
         self.rule, self.kept = rule, kept
 
@@ -64,7 +64,7 @@ class Asked(ms.schedule_rule.PyScheduleRule):  # type: ignore[name-defined]
         return self.kept(_applied)(self.rule, sch, block)
 
 
-def _applied(rule: Any, sch: Schedule, block: Block) -> list[Schedule]:
+def _applied(rule: ScheduleRule, sch: Schedule, block: Block) -> list[Schedule]:
     found = _asked(rule, "apply", sch, block)
     is_list = hasattr(found, "__getitem__")  # 0.17's arrays have no __iter__
     if not is_list or not all(isinstance(made, Schedule) for made in found):
@@ -73,7 +73,7 @@ def _applied(rule: Any, sch: Schedule, block: Block) -> list[Schedule]:
     return list(found)
 
 
-def _asked(rule: Any, method: str, *args: Any) -> Any:
+def _asked(rule: ScheduleRule, method: str, *args: TuneContext | Schedule | Block) -> Any:
     try:
         return getattr(rule, method)(*args)
     except SelfbyocError:  # of a `choose` in it
@@ -82,7 +82,7 @@ def _asked(rule: Any, method: str, *args: Any) -> Any:
         raise ScheduleError(f"by_meta_schedule: {_name(rule)} raised {one_line(err)}") from err
 
 
-def _rule(given: Any) -> Any:
+def _rule(given: object) -> ScheduleRule:
     """What to ask; of a derived object, the Python object in it, whose errors come as they are."""
     kinds = (ms.schedule_rule.ScheduleRule, ms.schedule_rule.PyScheduleRule)
     if not isinstance(given, kinds):
@@ -91,5 +91,5 @@ def _rule(given: Any) -> Any:
     return getattr(given, "_inst", given)
 
 
-def _name(rule: Any) -> str:
+def _name(rule: ScheduleRule) -> str:
     return type(getattr(rule, "_inst", rule)).__name__

@@ -14,7 +14,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..common.interrupt import stopped
 from ..errors import FallbackWarning, one_line
@@ -44,17 +43,17 @@ def joined(parts: Iterable[Free], is_computed: bool) -> Free:
     return Free(sum(part.read for part in found), is_computed)
 
 
-def size_of(shape: Sequence[int], dtype: Any) -> int:
+def size_of(shape: Sequence[int], dtype: object) -> int:
     """Bytes of a tensor."""
     element = tvm.DataType(str(dtype))
     return math.prod(shape) * ((element.bits + 7) // 8) * element.lanes
 
 
-def or_as_it_was(fold: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def or_as_it_was(fold: Callable[[IRModule], IRModule]) -> Callable[[IRModule], IRModule]:
     """A module of which TVM cannot compute a part now is right as it was: that, with a warning."""
 
     @functools.wraps(fold)
-    def done(mod: IRModule) -> Any:
+    def done(mod: IRModule) -> IRModule:
         try:
             return fold(mod)
         except Exception as err:  # whatever TVM raises while it builds or runs that part

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..tvm.types import Expr
+
 BYTES = ("int8", "uint8")
 
 
-def made_of(levels: Any, factors: Sequence[Any]) -> Any | None:
+def made_of(levels: Expr, factors: Sequence[Any]) -> tuple[object, ...] | None:
     """What tells dequantised levels from others, however often they are written; None where a scale
     or a zero point is no constant.
     """
@@ -19,19 +21,19 @@ def made_of(levels: Any, factors: Sequence[Any]) -> Any | None:
     return levels, *((str(f.dtype), f.shape, f.tobytes()) for f in factors)
 
 
-def one_number(array: Any) -> Any | None:
+def one_number(array: np.ndarray) -> np.generic | None:
     """Of an array of equal elements one of them; None where they differ, or it is one already."""
     if array.size < 2 or (array != array.flat[0]).any():
         return None
     return array.reshape(-1)[0]
 
 
-def is_middle(zero: Any, dtype: str) -> bool:
+def is_middle(zero: np.ndarray | None, dtype: str) -> bool:
     """Whether a weight counts from the middle of its dtype in all channels, as the kernels' do."""
     return zero is not None and zero.size > 0 and bool((zero == (dtype == "uint8") * 128).all())
 
 
-def is_level(zero: Any, of: str, dtype: str) -> bool:
+def is_level(zero: np.ndarray | None, of: str, dtype: str) -> bool:
     """Whether levels of a dtype hold a zero point: its array, None for data, of a dtype `of`."""
     if dtype not in BYTES:
         return True
@@ -41,7 +43,7 @@ def is_level(zero: Any, of: str, dtype: str) -> bool:
     return bool((zero >= limits.min).all() and (zero <= limits.max).all())
 
 
-def around_zero(levels: Any, zero: Any, axis: int) -> Any | None:
+def around_zero(levels: np.ndarray | None, zero: np.ndarray | None, axis: int) -> np.ndarray | None:
     """A weight less its zero points, in bytes where they hold it, else in int16; None for one of
     other levels than bytes, and where not all is known.
     """
@@ -51,11 +53,11 @@ def around_zero(levels: Any, zero: Any, axis: int) -> Any | None:
     return moved.astype(np.int8) if _is_byte(moved) else moved
 
 
-def _is_byte(levels: Any) -> bool:
+def _is_byte(levels: np.ndarray) -> bool:
     return bool(levels.size) and levels.min() >= -128 and levels.max() <= 127
 
 
-def stays(levels: Any) -> bool:
+def stays(levels: np.ndarray) -> bool:
     """Whether a kernel multiplies a constant as it is: bytes, and what is of two bytes less a zero
     point.
     """
@@ -63,13 +65,13 @@ def stays(levels: Any) -> bool:
     return str(levels.dtype) in BYTES or bool(wide)
 
 
-def _along(factor: Any, axis: int, ndim: int) -> Any:
+def _along(factor: np.ndarray, axis: int, ndim: int) -> np.ndarray:
     """One number, or those of an axis, beside all others."""
     column = [-1 if n == axis % max(1, ndim) else 1 for n in range(ndim)]
     return factor.reshape(column) if factor.size > 1 else factor.reshape(())
 
 
-def alike(pairs: Any) -> bool:
+def alike(pairs: Iterable[tuple[np.ndarray | None, np.ndarray | None]]) -> bool:
     """Whether scales and zero points, arrays in pairs, are equal, each one number."""
     return all(
         a is not None and b is not None and a.size == b.size == 1 and np.array_equal(a.flat, b.flat)
@@ -77,7 +79,7 @@ def alike(pairs: Any) -> bool:
     )
 
 
-def dequantised(arrays: Sequence[Any], axis: int) -> Any:
+def dequantised(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     """Constant levels as float32; of (levels, scale, zero point)."""
     levels, *factors = arrays
     scale, zero = (_along(factor, axis, levels.ndim) for factor in factors)

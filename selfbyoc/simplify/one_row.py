@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..ir.rewriting import Editor, Expr, Made, are_same, is_known
 from ..ops.attrs import Raw, is_empty, pair, plain
 from ..ops.vocabulary import is_declared, is_elementwise_kind
+from ..tvm.types import Attr
 
 OF_TWO_AXES = {
     f"nn.{name}1d": f"nn.{name}2d" for name in ("conv", "max_pool", "avg_pool", "adaptive_avg_pool")
@@ -49,7 +49,7 @@ class OneRow:
         return at + (at >= NDIM - self.after)
 
 
-def of_two_axes(name: str, raw: Raw) -> tuple[str, dict[str, Any], OneRow] | None:
+def of_two_axes(name: str, raw: Raw) -> tuple[str, dict[str, Attr], OneRow] | None:
     """A window of one axis by its op and attributes -> the op of two axes, its attributes, and
     where the rows are. None of others, of blocked layouts, and of an op that a user declared.
     """
@@ -66,7 +66,7 @@ def of_two_axes(name: str, raw: Raw) -> tuple[str, dict[str, Any], OneRow] | Non
     return OF_TWO_AXES[name], attrs, OneRow.of(image)
 
 
-def _of_two(key: str, value: Any) -> Any:
+def _of_two(key: str, value: Attr) -> Attr:
     if key in _PAIRS:
         return (1, pair(value)[-1])
     if key == "padding":

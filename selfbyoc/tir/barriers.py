@@ -9,12 +9,11 @@ to threads by y. Both TVMs take an index in which the last thread axis occurs fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..tvm import is_reduction, tir, walk
 from ..tvm.gpu import barrier
 from ..tvm.rewrite import map_loops, sequence, with_body
-from ..tvm.types import PrimFunc, Stmt
+from ..tvm.types import PrimFunc, Stmt, TirNode
 from .lanes import found_in
 
 
@@ -44,7 +43,7 @@ def _separated(stmt: Stmt, is_again: bool) -> Stmt:
 
 def _with_barriers_between(
     nests: list[Stmt], together: list[bool], is_again: bool
-) -> Iterator[Any]:
+) -> Iterator[Stmt]:
     last = len(nests) - 1
     for n, nest in enumerate(nests):
         yield nest
@@ -57,7 +56,7 @@ def _reduces_together(nest: Stmt) -> bool:
     """Whether a nest has a block that reduces along threads."""
     threads, reduced = set(), set()
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         if isinstance(node, tir.For) and _tag(node).startswith("threadIdx"):
             threads.add(node.loop_var)
         elif type(node).__name__.endswith("BlockRealize"):

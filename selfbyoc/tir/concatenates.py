@@ -60,7 +60,7 @@ def _nests(root: Stmt) -> Sequence[Stmt]:
     return list(body.seq) if type(body).__name__ == "SeqStmt" else [body]
 
 
-def _concatenate(nest: Stmt, own: Sequence[Any]) -> Concatenate | None:
+def _concatenate(nest: Stmt, own: Sequence[Buffer]) -> Concatenate | None:
     """The concatenate that a loop nest is, if the function computes all of its inputs."""
     blocks: list[Any] = []
     walk(nest, blocks.append, *BLOCKS)

@@ -30,7 +30,7 @@ def with_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
     return func
 
 
-def _lowered(func: PrimFunc, name: str, accumulate: Callable[..., Any]) -> PrimFunc:
+def _lowered(func: PrimFunc, name: str, accumulate: Callable[..., PrimExpr]) -> PrimFunc:
     def added(node: PrimExpr) -> PrimExpr:
         for product, sums in ((node.b, node.a), (node.a, node.b)):
             if is_own(product, name):

@@ -8,8 +8,6 @@ slower than no vectors: softmax of 1536 x 197 takes 127 us and 252, by this bran
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..tvm import dtype_of, region_buffer, tir
 from ..tvm.rewrite import with_nodes
 from ..tvm.types import PrimExpr, PrimFunc
@@ -32,7 +30,7 @@ def _branched(load: PrimExpr) -> PrimExpr:
     return tir.if_then_else(first + (lanes - 1) <= last, whole, load)
 
 
-def _bounded(index: PrimExpr) -> tuple[Any, Any] | None:
+def _bounded(index: PrimExpr) -> tuple[PrimExpr, PrimExpr] | None:
     """The first element of neighbours, and the last one that there is; None for other indices."""
     kind = type(index).__name__
     if kind not in ("Min", "Add"):

@@ -9,7 +9,6 @@ one, or gathers them. Only floats in their order: of groups of bytes LLVM makes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..machine import machine, machine_at_hand
 from ..tvm import Analyzer, dtype_of, region_buffer, tir
@@ -55,7 +54,7 @@ def _cut(apart: list[int], lanes: int) -> list[list[int]]:
     return [apart[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
 
 
-def _places(index: PrimExpr, count: int) -> tuple[Any, list[int]]:
+def _places(index: PrimExpr, count: int) -> tuple[PrimExpr | None, list[int]]:
     """The first lane's index, and how far each lies from it; none if that is not known."""
     each = [lane(index, n) for n in range(count)]
     if any(e is None for e in each):

@@ -9,8 +9,6 @@ A transposed convolution writes its phases so, and LLVM takes each vector apart 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..tvm import Analyzer, dtype_of, region_buffer, tir, walk
 from ..tvm.rewrite import map_sequences, sequence
 from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
@@ -33,7 +31,7 @@ def _shuffled(node: Stmt) -> Stmt:
     return node if len(done) == len(stmts) else sequence(done)
 
 
-def _group(stmts: list[Stmt]) -> list[Any]:
+def _group(stmts: list[Stmt]) -> list[Stmt]:
     """The stores that fill each other's gaps, from the first of these statements on."""
     ramp = _strided(stmts[0])
     stride = 0 if ramp is None else int(ramp.stride)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..tvm import Analyzer, dtype_of, tir, walk
 from ..tvm.rewrite import OPERATORS, substitute
-from ..tvm.types import PrimExpr
+from ..tvm.types import PrimExpr, TirNode
 
 MOST_PADDING = 64  # turns before the first one for which a condition holds
 _MONOTONE = ("LT", "LE", "GT", "GE", "EQ")  # of terms that are linear in a variable: an interval
@@ -79,11 +79,11 @@ def is_of_turn_alone(condition: PrimExpr, turn: PrimExpr) -> bool:
     return all(node.same_as(turn) for node in names)
 
 
-def found_in(expr: PrimExpr, wanted: Callable[[Any], bool]) -> list[PrimExpr]:
+def found_in(expr: PrimExpr, wanted: Callable[[PrimExpr], bool]) -> list[PrimExpr]:
     """The nodes of an expression that are wanted."""
     found: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         if wanted(node):
             found.append(node)
 

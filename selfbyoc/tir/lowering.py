@@ -5,7 +5,6 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ..machine.gpu import is_gpu
 from ..tvm import tvm
@@ -62,10 +61,10 @@ def at_last(func: PrimFunc) -> PrimFunc:
 
 
 def machine_code(
-    func: Any | Mapping[str, Any],
+    func: PrimFunc | Mapping[str, PrimFunc],
     symbol: str,
     target: Target,
-    last: Callable[[Any], Any] = at_last,
+    last: Callable[[PrimFunc], PrimFunc] = at_last,
     config: Mapping[str, bool] | None = None,
 ) -> Module:
     """The runtime module of a finished function, or of several by symbol, whatever TVM raises.

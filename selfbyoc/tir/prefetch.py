@@ -64,7 +64,7 @@ def with_prefetch(func: PrimFunc) -> PrimFunc:
     return map_loops(func, prefetching)
 
 
-def loop_nests(stmt: Stmt, around: tuple[Stmt, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def loop_nests(stmt: Stmt, around: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
     """Every loop, after those around it."""
     if type(stmt).__name__ == "For":
         around = (*around, stmt)
@@ -130,7 +130,7 @@ def _shared_by_some(
     lines: int,
     runs: PrimExpr,
     number: PrimExpr,
-    prefetched: Callable[..., Any],
+    prefetched: Callable[[tuple[PrimExpr, ...]], Stmt],
 ) -> Stmt:
     """The same of a symbolic number of runs: how many lines of every row a run does is known when
     it runs. No line's place is divided: 16 rows by 384x384 take 21 us with that, 18 without.
@@ -164,7 +164,7 @@ def _place(number: PrimExpr, rows: Sequence[int], lines: int) -> tuple[PrimExpr,
 
 def _shared(
     rows: Sequence[int], lines: int, runs: int, number: PrimExpr
-) -> tuple[int, int, list[tuple[Any, ...]]]:
+) -> tuple[int, int, list[tuple[PrimExpr, ...]]]:
     """Lines that the runs of a loop prefetch between them, how many each, and which the one of this
     number does: indices of a row, and the line in it.
 

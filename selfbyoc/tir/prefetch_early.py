@@ -12,7 +12,7 @@ from typing import Any
 
 from ..tvm import dtype_of, param_buffers, region_buffer, tir, walk
 from ..tvm.rewrite import map_loops, prefetch_op, substitute, variables_in, with_body
-from ..tvm.types import Buffer, PrimFunc, Stmt, TirNode
+from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt, TirNode
 from .prefetch import LINE
 
 EARLY = "tefuse.prefetch.early"  # an annotation of a loop, with the names of parameters
@@ -51,7 +51,7 @@ def _lines(loop: Stmt, buffer: Buffer) -> list[Stmt]:
     return lines
 
 
-def _read(loop: Stmt, buffer: Buffer) -> tuple[list[Any], list[Any]]:
+def _read(loop: Stmt, buffer: Buffer) -> tuple[list[PrimExpr], list[Stmt]]:
     """The indices of the first access of a buffer inside a loop, and the loops in there."""
     values: dict[Any, Any] = {}
     inner: list[Any] = []

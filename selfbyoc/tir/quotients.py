@@ -9,7 +9,6 @@ normal floats. All that comes of the divisor alone LLVM takes out of the loops.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,9 @@ def _mended(x: PrimExpr, divisor: PrimExpr) -> PrimExpr:
     )
 
 
-def _bound(result: Callable[..., Any], *steps: tuple[str, str, Callable[..., Any]]) -> PrimExpr:
+def _bound(
+    result: Callable[..., PrimExpr], *steps: tuple[str, str, Callable[..., PrimExpr]]
+) -> PrimExpr:
     """An expression of values that are computed once each, of those before them."""
     names = [tir.Var(name, dtype) for name, dtype, _ in steps]
     values = [make(*names[:n]) for n, (_, _, make) in enumerate(steps)]

@@ -126,7 +126,7 @@ def _in_order(block: Stmt) -> Stmt:
     )
 
 
-def states_beside(outputs: Sequence[Tensor], results: Sequence[Any]) -> list[Any]:
+def states_beside(outputs: Sequence[Tensor], results: Sequence[Tensor]) -> list[Tensor]:
     """Of the results that nobody reads those that a later step does: TE leaves out what no output
     needs.
     """

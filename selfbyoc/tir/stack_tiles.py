@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..tvm.rewrite import ON_STACK, with_annotation
-from ..tvm.types import PrimFunc
+from ..tvm.types import PrimExpr, PrimFunc
 
 MOST_BYTES = 1 << 14  # a tile and what is around it; a thread's stack has 8 MB
 
@@ -24,7 +24,7 @@ def with_tiles_on_stack(func: PrimFunc) -> PrimFunc:
     return with_annotation(func, ON_STACK, _is_tile)
 
 
-def _is_tile(scope: str, dtype: Any, extents: Sequence[Any]) -> bool:
+def _is_tile(scope: str, dtype: object, extents: Sequence[PrimExpr]) -> bool:
     sizes: list[Any] = [getattr(extent, "value", None) for extent in extents]
     if scope != "local" or None in sizes:
         return False

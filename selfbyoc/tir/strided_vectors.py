@@ -53,7 +53,7 @@ class _Store:
     conditions: list[PrimExpr]
 
 
-def _transposing(loop: Stmt) -> Any:
+def _transposing(loop: Stmt) -> Stmt | None:
     """The loop in squares, or None where it is none of these."""
     extents = [getattr(e, "value", None) for e in (loop.min, loop.extent)]
     if extents[0] != 0 or extents[1] is None or int(loop.kind) != 0 or loop.annotations:
@@ -108,7 +108,7 @@ def _are_apart(one: _Store, other: _Store, turn: PrimExpr) -> bool:
     return not any(-width_of_other < at < width for at in moved)
 
 
-def _place(stmt: Stmt) -> tuple[Any, int]:
+def _place(stmt: Stmt) -> tuple[PrimExpr, int]:
     """The first element that a store writes, and how many lie side by side from there."""
     (index,) = stmt.indices
     return lane(index, 0) if lanes_of(index) > 1 else index, lanes_of(index)
@@ -217,7 +217,7 @@ def _square(store: _Store, lanes: int, turn: PrimExpr, at: PrimExpr) -> Stmt:
 
 
 def _columns(
-    load: PrimExpr, lanes: int, turn: PrimExpr, at: PrimExpr, named: Callable[[Any], Any]
+    load: PrimExpr, lanes: int, turn: PrimExpr, at: PrimExpr, named: Callable[[PrimExpr], PrimExpr]
 ) -> list[PrimExpr]:
     """What the load reads in each turn of a square."""
     starts = [substitute(lane(load.indices[0], i), {turn: at}) for i in range(lanes)]

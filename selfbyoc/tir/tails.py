@@ -17,7 +17,7 @@ from ..tvm import Analyzer, dtype_of, structural_equal, tir, walk
 from ..tvm.predicates import with_predicates
 from ..tvm.rewrite import map_loops, sequence, substitute, variables_in, with_body
 from ..tvm.symbolic import each_defined_once, map_products
-from ..tvm.types import PrimExpr, PrimFunc, Stmt
+from ..tvm.types import Buffer, PrimExpr, PrimFunc, PrimVar, Stmt
 from .lanes import conjuncts
 
 NARROW = (4, 1)  # lanes of what is left
@@ -50,8 +50,8 @@ def _in_parts(loop: Stmt) -> Stmt:
 
 
 def _of_width(
-    body: Stmt, var: PrimExpr, tile: int, lanes: list[PrimExpr], at: tuple[Any, int]
-) -> tuple[Any, Any] | None:
+    body: Stmt, var: PrimExpr, tile: int, lanes: list[PrimExpr], at: tuple[PrimExpr, int]
+) -> tuple[PrimVar, Stmt] | None:
     """A turn, and what it does with fewer lanes from some element on; None where more than places
     depend on the turn.
     """
@@ -72,7 +72,7 @@ def _of_width(
     return None if var in variables_in(done) else (turn, done)
 
 
-def _memory(body: Stmt) -> dict[Any, Any]:
+def _memory(body: Stmt) -> dict[Buffer, Buffer]:
     """The buffers of a statement, and others in their place."""
     found: dict[Any, Any] = {}
 
@@ -96,7 +96,7 @@ def _tests(loop: Stmt) -> list[PrimExpr]:
     return found
 
 
-def _tile(tests: list[PrimExpr], loop: Stmt) -> tuple[int, list[Any]] | None:
+def _tile(tests: list[PrimExpr], loop: Stmt) -> tuple[int, list[PrimVar]] | None:
     """So many elements a turn, and the variables of their lanes, if all tests are that turn * tile
     + lane < one bound.
     """

@@ -158,7 +158,7 @@ def _copy_of(tile: Stmt) -> _Copy | None:
     return None
 
 
-def _made_of(value: PrimExpr, loops: Sequence[Stmt]) -> tuple[Any, Made]:
+def _made_of(value: PrimExpr, loops: Sequence[Stmt]) -> tuple[PrimExpr | None, Made]:
     """The one load that a value is made of, and how, of vectors; None where it is something else.
     What it is cast, shifted and scaled by does not depend on the loops.
     """

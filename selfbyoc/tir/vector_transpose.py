@@ -11,7 +11,7 @@ BLOCK = 4  # elements of 128 bits: shuffles of few cycles stay within these bloc
 Shuffle = Callable[[Any, Any, Sequence[int]], Any]  # two vectors, places of both -> one
 
 
-def transposed(rows: Sequence[PrimExpr], shuffle: Shuffle) -> list[Any]:
+def transposed(rows: Sequence[PrimExpr], shuffle: Shuffle) -> list[PrimExpr]:
     """The columns of 4, 8 or 16 rows of as many elements."""
     groups = [_four(rows[g : g + BLOCK], shuffle, len(rows)) for g in range(0, len(rows), BLOCK)]
     columns: list[Any] = [None] * len(rows)
@@ -21,7 +21,7 @@ def transposed(rows: Sequence[PrimExpr], shuffle: Shuffle) -> list[Any]:
     return columns
 
 
-def _four(rows: Sequence[PrimExpr], shuffle: Shuffle, lanes: int) -> list[Any]:
+def _four(rows: Sequence[PrimExpr], shuffle: Shuffle, lanes: int) -> list[PrimExpr]:
     """Four rows -> their columns c, c + 4, c + 8 .. as the blocks of a vector, for c up to 4."""
 
     def unpack(a: PrimExpr, b: PrimExpr, count: int, high: bool) -> PrimExpr:

@@ -53,7 +53,7 @@ def with_whole_tiles(func: PrimFunc) -> PrimFunc:
     return in_ssa(map_loops(func, apart))
 
 
-def _both(loop: Stmt, clamped: Sequence[_Clamped]) -> tuple[Any, Any, Any]:
+def _both(loop: Stmt, clamped: Sequence[_Clamped]) -> tuple[PrimExpr, Stmt, Stmt]:
     """Whether the tile is whole, the loop over it then, and in any case."""
 
     def free(node: PrimExpr) -> PrimExpr:
@@ -115,7 +115,7 @@ def _row_and_last(node: PrimExpr, inside: Sequence[PrimExpr]) -> _Clamped | None
     return _Clamped(node, node.a, node.b) if is_symbolic else None
 
 
-def _has(expr: PrimExpr, which: Callable[[Any], bool]) -> bool:
+def _has(expr: PrimExpr, which: Callable[[PrimExpr], bool]) -> bool:
     """Whether an expression has such a variable."""
     found: list[Any] = []
 

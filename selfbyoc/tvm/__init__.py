@@ -9,13 +9,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 from ..common.supported import check_imported, check_installed
 from .target_data import target_data
-from .types import Block, Buffer, Expr, IterVar, Module, NDArray, PackedFunc, PrimFunc, TirNode
+from .types import Attr, Block, Buffer, Expr, Module, NDArray, PackedFunc, PrimFunc, TirNode
 
 check_installed()
 
@@ -69,7 +69,7 @@ else:
 __all__ = ["te", "tir", "topi", "tvm"]
 
 
-def make_target(target: Any) -> tvm.target.Target:
+def make_target(target: tvm.target.Target | dict[str, Attr] | str) -> tvm.target.Target:
     """A Target from a Target, a dict, a kind's name, JSON, or the command-line form."""
     if isinstance(target, tvm.target.Target):
         return target
@@ -81,7 +81,7 @@ def current_target() -> tvm.target.Target | None:
     return tvm.target.Target.current(allow_none=True)
 
 
-def target_dict(target: tvm.target.Target) -> dict[str, Any]:
+def target_dict(target: tvm.target.Target) -> dict[str, Attr]:
     """The target as plain JSON data, equal for equal targets."""
     if GENERATION == "relax":
         return json.loads(str(target))
@@ -91,7 +91,7 @@ def target_dict(target: tvm.target.Target) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Attr) -> Attr:
     """A TVM attribute value as Python data."""
     if isinstance(value, tvm.ir.Array if GENERATION == "relay" else tvm_ffi.Array):
         return [_plain(v) for v in value]
@@ -159,7 +159,7 @@ def view_of(held: NDArray) -> np.ndarray:
     return view
 
 
-def attrs_dict(attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+def attrs_dict(attrs: tvm.ir.Attrs | None) -> dict[str, Attr]:
     """An op's attribute node as a dict of TVM values."""
     if attrs is None or hasattr(attrs, "keys"):
         return {} if attrs is None else {str(k): attrs[k] for k in attrs.keys()}  # noqa: SIM118
@@ -168,7 +168,7 @@ def attrs_dict(attrs: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: getattr(attrs, name) for name in dir(attrs) if name not in of_any}
 
 
-def walk(node: TirNode, visit: Callable[[Any], None], *kinds: str) -> None:
+def walk(node: TirNode, visit: Callable[[TirNode], object], *kinds: str) -> None:
     """Call `visit` on every IR node under a statement or expression, inner ones first; with the
     names of some classes on these only, which is much quicker: TVM passes over the others itself.
     """
@@ -177,7 +177,7 @@ def walk(node: TirNode, visit: Callable[[Any], None], *kinds: str) -> None:
         tir.stmt_functor.post_order_visit(node, of_kind)
         return
 
-    def each(found: Any) -> None:
+    def each(found: TirNode) -> None:
         if isinstance(found, tvm_ffi.Object):  # long texts and shapes are objects to TVM alone
             visit(found)
 
@@ -187,7 +187,7 @@ def walk(node: TirNode, visit: Callable[[Any], None], *kinds: str) -> None:
         tvm_ffi.structural_walk(node, known or (tvm_ffi.Object, each), order="post")
 
 
-def _if_of(kinds: Sequence[str], visit: Callable[[Any], None]) -> Callable[[Any], None]:
+def _if_of(kinds: Sequence[str], visit: Callable[[TirNode], object]) -> Callable[[TirNode], object]:
     def of_kind(node: TirNode) -> None:
         if type(node).__name__ in kinds:
             visit(node)
@@ -212,12 +212,12 @@ def scope_of(buffer: Buffer) -> str:
     return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
 
 
-def is_reduction(iter_var: IterVar) -> bool:
+def is_reduction(iter_var: tir.IterVar) -> bool:
     """Whether a block's iteration variable reduces (tir.IterVar.CommReduce)."""
     return int(iter_var.iter_type) == 2
 
 
-def storage_passes() -> list[Any]:
+def storage_passes() -> list[tvm.transform.Pass]:
     """The passes that put each buffer under the loop that needs it, no larger than used there."""
     passes = s_tir.transform if GENERATION == "relax" else tir.transform
     return [
@@ -233,7 +233,7 @@ def module_with_attr(mod: tvm.IRModule, name: str, text: str) -> tvm.IRModule:
     return mod.with_attr(name, text if GENERATION == "relax" else tvm.runtime.String(text))
 
 
-def dtype_of(expr: Any) -> str:
+def dtype_of(expr: TirNode) -> str:
     """The dtype's name of an expression or tensor; 0.27's expressions have a type instead."""
     return str(expr.dtype) if hasattr(expr, "dtype") else str(expr.ty)
 

@@ -31,7 +31,7 @@ def any_alignment(func: PrimFunc) -> PrimFunc:
     return tvm_ffi.structural_map(func, (tvm.ir.Var, lambda var: new.get(var, var)))
 
 
-def _parts(func: PrimFunc) -> list[Any]:
+def _parts(func: PrimFunc) -> list[Buffer]:
     """The buffers that blocks declare as parts of others (match_buffer)."""
     found: list[Any] = []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import GENERATION, tir, tvm
 from .rewrite import map_loops
-from .types import Buffer, PrimExpr, PrimFunc, Range, Stmt
+from .types import Attr, Buffer, PrimExpr, PrimFunc, Range, Stmt
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -84,7 +84,7 @@ def _fill(buffer: Buffer, sign: int) -> Stmt:
     return tir.For(var, tir.const(0, "int32"), tir.const(int(extent), "int32"), 0, store)
 
 
-def with_bound_checks(func: PrimFunc, buffers: Sequence[tuple[Any, int]]) -> PrimFunc:
+def with_bound_checks(func: PrimFunc, buffers: Sequence[tuple[Buffer, int]]) -> PrimFunc:
     """A lowered PrimFunc as TVM's bound checker makes it: `buffers` and their elements are what it
     is to check. By itself it checks nothing: nobody in either TVM says what the extents are.
     """
@@ -111,7 +111,7 @@ def _not_unrolled(loop: Stmt) -> Stmt:
     return tir.For(loop.loop_var, loop.min, loop.extent, serial, loop.body)
 
 
-def checker_config() -> dict[str, Any]:
+def checker_config() -> dict[str, Attr]:
     """Options of a PassContext for TVM's bound checker: loops of vectors stay loops of elements,
     none is unrolled (every store grows by an assertion), and assertions become code.
     """

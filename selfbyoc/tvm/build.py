@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Callable
 
 from . import GENERATION, tir, tvm
-from .types import IRModule, Module
+from .types import IRModule, Module, PrimFunc
 
 
-def build_module(mod: tvm.IRModule, target: tvm.target.Target, last: Any = None) -> Module:
+def build_module(
+    mod: tvm.IRModule, target: tvm.target.Target, last: Callable[[PrimFunc], PrimFunc] | None = None
+) -> Module:
     """Lower an IRModule of PrimFuncs to a runtime.Module. `last` changes each lowered function just
     before allocations and the like become calls of the runtime.
     """
@@ -23,7 +25,7 @@ def build_module(mod: tvm.IRModule, target: tvm.target.Target, last: Any = None)
         return tvm.build(mod, target=target)
 
 
-def _pipeline(last: Any) -> str:
+def _pipeline(last: Callable[[PrimFunc], PrimFunc] | None) -> str:
     """The name of 0.27's pipeline with a change of each function at its end: one for each thread,
     as TVM looks it up later, and another thread may have another change.
     """

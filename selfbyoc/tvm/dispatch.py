@@ -50,7 +50,7 @@ def entry(
     signature: PrimFunc,
     callees: Sequence[Callee],
     which: PrimExpr,
-    checks: Iterable[tuple[Any, str]] = (),
+    checks: Iterable[tuple[PrimExpr, str]] = (),
     within: Mapping[str, tuple[int, int | None]] = MappingProxyType({}),
     images: Images | None = None,
 ) -> PrimFunc:
@@ -123,7 +123,7 @@ def _is_counted(buffer: Buffer, images: Images) -> bool:
 
 def _promised(
     signature: PrimFunc, within: Mapping[str, tuple[int, int | None]]
-) -> list[tuple[Any, str]]:
+) -> list[tuple[PrimExpr, str]]:
     """Whether each size is in its range, and what to say else."""
     found: list[tuple[Any, str]] = []
     for name, size in symbols(signature).items():
@@ -151,7 +151,7 @@ def _part(buffer: Buffer, shape: Sequence[PrimExpr], first: PrimExpr) -> PrimExp
     return _array(data, shape, buffer.dtype if GENERATION == "relay" else buffer.ty.dtype)
 
 
-def _array(data: PrimExpr, shape: Sequence[PrimExpr], dtype: Any) -> PrimExpr:
+def _array(data: PrimExpr, shape: Sequence[PrimExpr], dtype: str) -> PrimExpr:
     parts = [0, len(shape), tir.const(0, dtype), 0]
     if GENERATION == "relay":
         extents = tir.call_intrin("handle", "tir.tvm_stack_make_shape", *shape)

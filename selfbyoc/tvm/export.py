@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 from pathlib import Path
-from typing import Any
 
 from . import GENERATION, tvm
+from .types import Module
 
 _CC = importlib.import_module("tvm.contrib.cc" if GENERATION == "relay" else "tvm.support.cc")
 # Where TVM looks for it when it has loaded a library.
 _SYMBOL = "__tvm_dev_mblob" if GENERATION == "relay" else "__tvm_ffi__library_bin"
 
 
-def pack_imports(module: Any, prefix: str, folder: Path) -> tuple[str, Path]:
+def pack_imports(module: Module, prefix: str, folder: Path) -> tuple[str, Path]:
     """A shared library with the data of a module for this machine, whatever it was built for; ->
     the symbol of the data, and the library.
     """

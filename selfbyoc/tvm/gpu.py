@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import GENERATION, dtype_of, module_source, register_func, tir, tvm
-from .types import IRModule, PrimExpr, PrimFunc, Stmt, Target
+from .types import Buffer, IRModule, Pass, PrimExpr, PrimFunc, Stmt, Target
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -77,11 +77,11 @@ class _Watch:
         self.host: Any = None
         self.device: dict[str, Any] = {}
 
-    def run_after_pass(self, mod: IRModule, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule, info: Pass) -> None:
         if str(info.name).endswith(".SplitHostDevice"):
             self.host = mod[self.symbol]
 
-    def run_before_pass(self, mod: IRModule, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule, info: Pass) -> None:
         if str(info.name).endswith(".LowerWarpMemory"):
             self.device = {str(name.name_hint): func for name, func in mod.functions.items()}
 
@@ -104,7 +104,7 @@ def _without_cuda_compiler() -> Iterator[None]:
             register_func(_COMPILER, before, override=True)
 
 
-def called(call: PrimExpr) -> tuple[str, list[Any]] | None:
+def called(call: PrimExpr) -> tuple[str, list[Buffer]] | None:
     """The device function that a call of the host is of, and the memory that it is given."""
     if GENERATION == "relay":
         if not isinstance(call.op, tvm.ir.GlobalVar):

@@ -32,7 +32,7 @@ def within_buffers(func: PrimFunc) -> PrimFunc:
     return with_nodes(func, load, store, lambda block: block)
 
 
-def _bounded(node: TirNode, buffer: Buffer, named: set[Any]) -> list[PrimExpr] | None:
+def _bounded(node: TirNode, buffer: Buffer, named: set[PrimExpr]) -> list[PrimExpr] | None:
     """The indices of an access, those that are data within the buffer; None where none is."""
     is_data = [_is_data(index, named) for index in node.indices]
     if not any(is_data):
@@ -47,7 +47,7 @@ def _clipped(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
     return tir.Max(tir.Min(index, last - tir.const(1, dtype)), tir.const(0, dtype))
 
 
-def _is_data(index: PrimExpr, named: set[Any]) -> bool:
+def _is_data(index: PrimExpr, named: set[PrimExpr]) -> bool:
     # By hand: with a structural walk in here, within a structural map, 0.27 ended the process
     # ("unaligned fastbin chunk detected"); a small program does not show it.
     if isinstance(index, TensorLoad) or index in named:

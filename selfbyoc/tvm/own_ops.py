@@ -31,7 +31,7 @@ def _registered(name: str) -> Op:
     return tvm.ir.Op.get(name)
 
 
-def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[..., Any]:
+def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[..., PrimExpr]:
     """An op that is lowered so, as vectors where its loops are vectorised; -> a function of its
     arguments.
     """
@@ -50,7 +50,7 @@ within = own_op(WITHIN, lambda x, low, high: tir.Max(low, tir.Min(high, x)), "fl
 """x within limits, of which one is not above 0 and the other not below it."""
 
 
-def dot(word: int, unsigned: Any, signed: Any) -> PrimExpr:
+def dot(word: int, unsigned: PrimExpr, signed: PrimExpr) -> PrimExpr:
     """Of the four bytes of two int32, or of two levels of 16 bits: those of the first count 0 to
     255, of the second -128 to 127.
     """
@@ -79,7 +79,7 @@ def as_bits(dtype: str, value: PrimExpr) -> PrimExpr:
     return value if str(dtype_of(value)) == dtype else tir.reinterpret(dtype, value)
 
 
-def llvm(name: str, dtype: str, *args: Any) -> PrimExpr:
+def llvm(name: str, dtype: str, *args: PrimExpr) -> PrimExpr:
     """A call of an instruction by LLVM's name; 0.17 wants the number of arguments first."""
     count = () if GENERATION == "relax" else (tir.const(len(args), "uint32"),)
     return tir.call_llvm_pure_intrin(dtype, name, *count, *args)

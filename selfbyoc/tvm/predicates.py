@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from . import GENERATION, BlockRealize, tir
 from .rewrite import block_with
-from .types import PrimFunc, Stmt
+from .types import Attrs, PrimExpr, PrimFunc, Stmt
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -14,7 +14,7 @@ if GENERATION == "relax":
 _TEST = "tefuse.test"
 
 
-def with_predicates(node: Stmt, change: Any) -> Stmt:
+def with_predicates(node: Stmt, change: Callable[[PrimExpr], PrimExpr]) -> Stmt:
     """A statement whose blocks run where `change` of their predicates holds."""
 
     def changed(realize: Stmt) -> Stmt:
@@ -53,6 +53,6 @@ def tested_again(func: PrimFunc) -> PrimFunc:
     return tvm_ffi.structural_map(func, ((BlockRealize, shown),))
 
 
-def _with_notes(block: Stmt, notes: Any) -> Stmt:
+def _with_notes(block: Stmt, notes: Attrs) -> Stmt:
     kept = block.reads, block.writes, block.body, block.alloc_buffers
     return block_with(block, *kept, notes=notes)

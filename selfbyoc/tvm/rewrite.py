@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import GENERATION, SBlock, TensorLoad, dtype_of, tir, tvm, walk
-from .types import IterVar, PrimExpr, PrimFunc, Stmt, TirNode
+from .types import Attrs, Buffer, IterVar, PrimExpr, PrimFunc, Stmt, TirNode
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -26,12 +26,12 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def map_calls(func: PrimFunc, change: Any) -> PrimFunc:
+def map_calls(func: PrimFunc, change: Callable[[PrimExpr], PrimExpr]) -> PrimFunc:
     """A PrimFunc whose calls of intrinsics are replaced by what `change` makes of them."""
     return mapped(func, "Call", change)
 
 
-def mapped(node: TirNode, kind: str, change: Any) -> TirNode:
+def mapped(node: TirNode, kind: str, change: Callable[[TirNode], TirNode]) -> TirNode:
     """A PrimFunc or a statement with each node of a kind as `change` makes it."""
     if GENERATION == "relax":
         found = getattr(tvm.ir if kind in ("Call", "TensorLoad") else tir, kind)
@@ -53,17 +53,17 @@ def folded(func: PrimFunc) -> PrimFunc:
     return tvm_ffi.structural_map(func, tuple((getattr(tir, name), fold) for name in OPERATORS))
 
 
-def map_loops(func: PrimFunc, change: Any) -> PrimFunc:
+def map_loops(func: PrimFunc, change: Callable[[Stmt], Stmt]) -> PrimFunc:
     """A PrimFunc with each loop replaced by what `change` makes of it, inner ones first."""
     return mapped(func, "For", change)
 
 
-def map_sequences(func: PrimFunc, change: Any) -> PrimFunc:
+def map_sequences(func: PrimFunc, change: Callable[[Stmt], Stmt]) -> PrimFunc:
     """A PrimFunc with each sequence of statements as `change` makes it, inner ones first."""
     return mapped(func, "SeqStmt", change)
 
 
-def with_annotation(func: PrimFunc, name: str, wanted: Any) -> PrimFunc:
+def with_annotation(func: PrimFunc, name: str, wanted: Callable[..., bool]) -> PrimFunc:
     """A lowered PrimFunc with an annotation, true, on each allocation that is `wanted(scope, dtype,
     extents)`.
     """
@@ -157,7 +157,7 @@ def sequence(stmts: Iterable[Stmt]) -> Stmt:
     return flat[0] if len(flat) == 1 else tir.SeqStmt(flat)
 
 
-def map_loads_and_calls(expr: PrimExpr, change: Any) -> PrimExpr:
+def map_loads_and_calls(expr: PrimExpr, change: Callable[[PrimExpr], PrimExpr]) -> PrimExpr:
     """An expression with its loads and calls as `change` makes them, inner ones first."""
     if GENERATION == "relax":
         return tvm_ffi.structural_map(expr, ((TensorLoad, change), (tvm.ir.Call, change)))
@@ -194,12 +194,12 @@ def with_nodes(func: PrimFunc, load: PrimExpr, store: Stmt, block: Stmt) -> Prim
 
 def block_with(
     block: Stmt,
-    reads: Any,
-    writes: Any,
+    reads: Sequence[TirNode],
+    writes: Sequence[TirNode],
     body: Stmt,
-    buffers: Any,
+    buffers: Sequence[Buffer],
     axes: list[IterVar] | None = None,
-    notes: Any = None,
+    notes: Attrs | None = None,
 ) -> Stmt:
     """A block with other regions, another body, other buffers, perhaps other axes and notes."""
     return type(block)(
@@ -228,7 +228,7 @@ def with_broadcasts(func: PrimFunc) -> PrimFunc:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, short, ["tir.BufferLoad"]))
 
 
-def _repeated(index: PrimExpr) -> tuple[Any, int, int] | None:
+def _repeated(index: PrimExpr) -> tuple[PrimExpr, int, int] | None:
     """First element, number and lanes of `start + lane % number`; None for any other index."""
     terms = _terms(index)
     starts = [t.value for t in terms if isinstance(t, tir.Broadcast)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm.ir.op import register_op_attr
 
 from . import GENERATION, tir
@@ -16,6 +14,6 @@ register_op_attr(
 )
 
 
-def nearbyint(x: Any) -> PrimExpr:
+def nearbyint(x: PrimExpr) -> PrimExpr:
     """To the nearest integer, halves to even."""
     return tir.nearbyint(x)

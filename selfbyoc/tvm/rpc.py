@@ -16,6 +16,7 @@ from tvm.error import RPCSessionTimeoutError
 from tvm.rpc import base
 
 from . import IR_LOADER
+from .types import Session
 
 __all__ = [
     "REQUEST",
@@ -55,12 +56,12 @@ def ask_tracker(address: tuple[str, int], question: Sequence[int | str], patienc
     return value
 
 
-def connect(host: str, port: int, match_key: str, limit: float) -> Any:
+def connect(host: str, port: int, match_key: str, limit: float) -> Session:
     """A session with a server that a tracker named; the server ends it after `limit` seconds."""
     return rpc.connect(host, port, match_key, session_timeout=limit)
 
 
-def is_alive(session: Any) -> bool:
+def is_alive(session: Session) -> bool:
     """Whether the server at the other end still answers."""
     try:
         session.get_function(_THREADS)
@@ -69,7 +70,7 @@ def is_alive(session: Any) -> bool:
     return True
 
 
-def loads_ir(session: Any) -> bool:
+def loads_ir(session: Session) -> bool:
     """Whether the server's TVM can load LLVM IR."""
     try:
         session.get_function(IR_LOADER)
@@ -78,7 +79,7 @@ def loads_ir(session: Any) -> bool:
     return True
 
 
-def use_threads(session: Any, count: int) -> int:
+def use_threads(session: Session, count: int) -> int:
     """Let kernels of a session use so many threads, or fewer where the server has fewer; -> how
     many it is.
     """
@@ -131,7 +132,7 @@ def _prepared() -> Callable[[], None]:
 
         one_session, folder = server._serving, os.getcwd()
 
-        def serving(sock: Any, *options: Any) -> None:
+        def serving(sock: socket.socket, *options: object) -> None:
             try:
                 one_session(sock, *options)
             except RuntimeError as err:

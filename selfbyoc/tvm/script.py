@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 from . import GENERATION, tir
-from .types import PrimFunc
+from .types import Intrinsic, PrimFunc
 
 if GENERATION == "relax":
     from tvm import s_tir
@@ -36,15 +35,15 @@ def _dialect() -> SimpleNamespace:
 
 @functools.wraps(dialect.prim_func)
 def _prim_func(
-    func: Callable[..., Any] | None = None,
+    func: Callable[..., object] | None = None,
     private: bool = False,
     check_well_formed: bool = True,
     s_tir: bool = True,
-) -> Any:
+) -> PrimFunc:
     return dialect.prim_func(func, private, check_well_formed)
 
 
-def is_prim_func(value: Any) -> bool:
+def is_prim_func(value: object) -> bool:
     """Whether it is a function of TensorIR."""
     return isinstance(value, tir.PrimFunc)
 
@@ -54,7 +53,7 @@ def register_intrinsic(name: str, description: PrimFunc, implementation: PrimFun
     TensorIntrin.register(name, description, implementation, override=True)
 
 
-def known_intrinsic(name: str) -> Any | None:
+def known_intrinsic(name: str) -> Intrinsic | None:
     """The tensor intrinsic of this name; None where there is none."""
     return TensorIntrin.get(name, allow_missing=True)
 

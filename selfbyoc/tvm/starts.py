@@ -11,7 +11,7 @@ from typing import Any
 
 from . import TensorLoad, dtype_of, region_buffer, tir, walk
 from .rewrite import with_nodes
-from .types import Buffer, PrimExpr, PrimFunc, Stmt
+from .types import Buffer, PrimExpr, PrimFunc, PrimVar, Stmt
 
 _WITH_INFINITY = ("float16", "bfloat16", "float32", "float64")
 
@@ -45,7 +45,7 @@ def with_true_starts(func: PrimFunc) -> PrimFunc:
     return with_nodes(func, lambda load: load, changed, lambda block: block)
 
 
-def _named(value: PrimExpr, named: list[tuple[Any, Any]]) -> PrimExpr:
+def _named(value: PrimExpr, named: list[tuple[PrimVar, PrimExpr]]) -> PrimExpr:
     """What a name stands for."""
     return next((v for var, v in named if isinstance(value, tir.Var) and var.same_as(value)), value)
 

@@ -37,7 +37,7 @@ def symbols(func: PrimFunc) -> dict[str, PrimExpr]:
     return found
 
 
-def _extents(func: PrimFunc) -> Iterator[Any]:
+def _extents(func: PrimFunc) -> Iterator[PrimExpr]:
     for buffer in param_buffers(func):
         yield from getattr(buffer, "shape", None) or ()
 
@@ -64,7 +64,7 @@ def rooted(block: Stmt) -> Stmt:
     return BlockRealize([], tir.const(1, "bool"), block)
 
 
-def with_shapes(func: PrimFunc, change: Callable[[Any], Any]) -> PrimFunc:
+def with_shapes(func: PrimFunc, change: Callable[[PrimExpr], PrimExpr]) -> PrimFunc:
     """A lowered PrimFunc whose allocations have each extent as `change` returns it."""
 
     def of_relax(kind: Buffer) -> Buffer:
@@ -89,7 +89,7 @@ def with_shapes(func: PrimFunc, change: Callable[[Any], Any]) -> PrimFunc:
     return func.with_body(body)
 
 
-def map_products(node: PrimFunc, change: Any) -> TirNode:
+def map_products(node: PrimFunc, change: Callable[[PrimExpr], PrimExpr]) -> TirNode:
     """A statement with each product as `change` makes it."""
     return tvm_ffi.structural_map(node, ((tir.Mul, change),))
 
@@ -110,7 +110,7 @@ def with_factors_last(func: PrimFunc) -> PrimFunc:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Mul"]))
 
 
-def _is_number(expr: Any) -> bool:
+def _is_number(expr: PrimExpr) -> bool:
     return isinstance(expr, (tir.IntImm, tir.FloatImm))
 
 
@@ -126,7 +126,7 @@ def within_32_bits(func: PrimFunc) -> PrimFunc:
     return asserting(func, [_few_enough(shape) for shape in _symbolic_shapes(func)])
 
 
-def asserting(func: PrimFunc, checks: Sequence[tuple[Any, str]]) -> PrimFunc:
+def asserting(func: PrimFunc, checks: Sequence[tuple[PrimExpr, str]]) -> PrimFunc:
     """A PrimFunc that raises an InputError with such a text, before it does anything, where a
     condition does not hold.
     """
@@ -152,7 +152,7 @@ def _symbolic_shapes(func: PrimFunc) -> list[list[PrimExpr]]:
     return list({str(shape): shape for shape in opened}.values())
 
 
-def _few_enough(shape: Sequence[PrimExpr]) -> tuple[Any, str]:
+def _few_enough(shape: Sequence[PrimExpr]) -> tuple[PrimExpr, str]:
     """Whether a buffer of this shape has no more elements than that; what to say else."""
     count: Any = tir.IntImm("int64", 1)
     for extent in shape:
@@ -161,7 +161,7 @@ def _few_enough(shape: Sequence[PrimExpr]) -> tuple[Any, str]:
     return count <= MOST, text
 
 
-def with_assertions(checks: Iterable[tuple[Any, str]], body: Stmt) -> Stmt:
+def with_assertions(checks: Iterable[tuple[PrimExpr, str]], body: Stmt) -> Stmt:
     """A statement after assertions. Theirs is an InputError."""
     if GENERATION == "relax":
         kind = StringImm("selfbyoc.InputError")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from .types import Attr
 
-def target_data(target: Any) -> Any:
+
+def target_data(target: Attr) -> Attr:
     """A dict from JSON or the command-line form; a dict as it is. Raises ValueError."""
     if isinstance(target, str):
         target = json.loads(target) if target.lstrip().startswith("{") else _parse_cli(target)
@@ -27,7 +29,7 @@ def _parse_cli(text: str) -> dict[str, str]:
     return found
 
 
-def _check_whole(data: Any, where: str) -> None:
+def _check_whole(data: Attr, where: str) -> None:
     """TVM 0.17 crashes on a target that holds a null."""
     if data is None:
         raise ValueError(f"{where or 'the target'} is None; expected a value")

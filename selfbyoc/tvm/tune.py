@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import MissingExtra
 from . import GENERATION, tvm
-from .types import PrimExpr, Schedule, Trace, TuneContext
+from .types import CostModel, PrimExpr, Schedule, Trace, TuneContext
 
+T = TypeVar("T")
 _NEEDED = ("psutil", "cloudpickle")  # of MetaSchedule, and of TVM's worker processes
 
 
@@ -34,7 +35,7 @@ def trace_data(trace: Trace) -> Any:
     return json.loads(json.dumps(trace.as_json(), default=_number))
 
 
-def _number(value: Any) -> Any:
+def _number(value: PrimExpr) -> float:
     """TVM's integers and floats as Python's."""
     return value.value
 
@@ -52,7 +53,7 @@ def meta_schedule() -> ModuleType:
     return importlib.import_module(f"{folder}.meta_schedule")
 
 
-def xgboost_model(**options: Any) -> Any:
+def xgboost_model(**options: Any) -> CostModel:
     """MetaSchedule's cost model. 0.17's asks for `xgboost.rabit`, which xgboost 2.1 has renamed."""
     xgboost: Any = importlib.import_module("xgboost")
     if not hasattr(xgboost, "rabit"):
@@ -112,8 +113,8 @@ def callbacks() -> Iterator[Callable[[Callable[..., Any]], Callable[..., Any]]]:
     """
     raised: list[BaseException] = []
 
-    def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
+    def kept(function: Callable[..., T]) -> Callable[..., T]:
+        def call(*args: Any) -> T:
             try:
                 return function(*args)
             except Exception as err:  # a caller's function raises what it likes

@@ -16,6 +16,7 @@ BlockBuilder: TypeAlias = Any  # relax
 Op: TypeAlias = Any
 AttrsNode: TypeAlias = Any  # an op's attributes as TVM keeps them
 Type: TypeAlias = Any  # TensorType, TupleType, ...
+Span: TypeAlias = Any  # of a source: what an expression comes from
 DFPattern: TypeAlias = Any  # relay.dataflow_pattern, relax.dpl
 
 # Loops: of tir, tirx, s_tir
@@ -38,6 +39,9 @@ Instruction: TypeAlias = Any  # of a trace
 Analyzer: TypeAlias = Any
 TuneContext: TypeAlias = Any  # of MetaSchedule
 ScheduleRule: TypeAlias = Any  # of MetaSchedule, dlight
+CostModel: TypeAlias = Any  # of MetaSchedule
+Intrinsic: TypeAlias = Any  # TensorIntrin
+Pass: TypeAlias = Any  # over a module, and what is told of it
 
 # What runs
 Target: TypeAlias = Any
@@ -45,6 +49,8 @@ NDArray: TypeAlias = Any  # a tensor in memory, of TVM or of NumPy
 Module: TypeAlias = Any  # a runtime module
 Executable: TypeAlias = Any  # what a whole model is compiled to
 PackedFunc: TypeAlias = Any
+Session: TypeAlias = Any  # of RPC
 
 Shape: TypeAlias = Sequence[int]
-Attrs: TypeAlias = Mapping[str, Any]  # of an op by name: numbers, texts, tuples of these
+Attr: TypeAlias = Any  # of an op or a target: a number, a text, a tuple of these; None
+Attrs: TypeAlias = Mapping[str, Attr]  # by name

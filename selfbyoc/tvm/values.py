@@ -27,7 +27,7 @@ class Unknown(Exception):
     """An expression that is not of loop variables alone, or too many iterations."""
 
 
-def evaluated(expr: PrimExpr, env: Mapping[PrimExpr, np.ndarray]) -> Any:
+def evaluated(expr: PrimExpr, env: Mapping[PrimExpr, np.ndarray]) -> np.ndarray | int:
     """An expression of integers for columns of its variables' values; a vector has its lanes in the
     other axis.
     """

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 from . import GENERATION, dtype_of, tir
 from .rewrite import ON_STACK, sequence, substitute
-from .types import Buffer, Stmt
+from .types import Buffer, PrimExpr, PrimVar, Stmt
 
 
-def with_vectors(named: Sequence[tuple[Any, Any]], body: Stmt) -> Stmt:
+def with_vectors(named: Sequence[tuple[PrimVar, PrimExpr]], body: Stmt) -> Stmt:
     """A statement where variables stand for vectors; later ones may use earlier ones.
 
     They are parts of one array on the stack, which LLVM turns into registers. TVM's own

@@ -6,7 +6,6 @@ import hmac
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Any
 
 _MAGIC = b"selfbyoc-cache 2\n"  # the format; another one is another name, and not read
 _SIGNATURE = 32
@@ -22,7 +21,7 @@ def packed(key: str, text: str, about: Mapping[str, object], secret: bytes) -> b
     return _MAGIC + _signature(secret, data) + data
 
 
-def unpacked(data: bytes, key: str, secret: bytes) -> tuple[str, dict[str, Any]]:
+def unpacked(data: bytes, key: str, secret: bytes) -> tuple[str, dict[str, object]]:
     """The text and what was said of it; ValueError for anything that `packed` did not write with
     this secret. Nothing is parsed before the signature is known to be right.
     """
@@ -40,7 +39,7 @@ def unpacked(data: bytes, key: str, secret: bytes) -> tuple[str, dict[str, Any]]
     return text, about
 
 
-def _entry(data: bytes) -> dict[str, Any]:
+def _entry(data: bytes) -> dict[str, object]:
     try:
         body = zlib.decompressobj().decompress(data, LARGEST)
         entry = json.loads(body)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ...common.files import expanded
 from ...common.interrupt import stopped
@@ -61,7 +60,7 @@ class KernelCache:
         logger.debug("%s: from the cache, %s", symbol, key)
         return module
 
-    def keep(self, key: str, module: Module, symbol: str, about: Mapping[str, Any]) -> Module:
+    def keep(self, key: str, module: Module, symbol: str, about: Mapping[str, object]) -> Module:
         """Keep a compiled kernel; -> it, assembled from what is kept: its code is made once."""
         self.use.misses.append(symbol)
         text = text_of(module, symbol)
@@ -77,7 +76,7 @@ class KernelCache:
         self.store.put(key, text, about)
         return assembled
 
-    def remember(self, inputs: str | None, key: str, about: Mapping[str, Any]) -> None:
+    def remember(self, inputs: str | None, key: str, about: Mapping[str, object]) -> None:
         """Note which function these inputs led to."""
         if inputs and self.store.get(inputs) != key:
             self.store.put(inputs, key, {**about, "note": True})

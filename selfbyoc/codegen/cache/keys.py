@@ -9,13 +9,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ...common.probes import SERVES
 from ...graph import OpGraph, Value
 from ...machine import host
 from ...tvm import GENERATION, structural_hash, target_dict, tvm
-from ...tvm.types import PrimFunc, Target
+from ...tvm.types import Attrs, PrimFunc, Target
 
 _PACKAGE = Path(__file__).parent.parent.parent
 _STARTED = time.time()
@@ -55,7 +54,7 @@ _LOWERING = (
 )
 
 
-def digest(facts: Iterable[Any]) -> str:
+def digest(facts: Iterable[object]) -> str:
     """One key of JSON data."""
     return hashlib.sha256(json.dumps(list(facts), sort_keys=True).encode()).hexdigest()
 
@@ -83,9 +82,7 @@ def _code(func: PrimFunc) -> tuple[str, int]:
     return func.script(), int(structural_hash(func))
 
 
-def of_inputs(
-    names: Iterable[str], graph: OpGraph, attrs: Mapping[str, Any], target: Target
-) -> str | None:
+def of_inputs(names: Iterable[str], graph: OpGraph, attrs: Attrs, target: Target) -> str | None:
     """The key of all that a built-in composite's scheduled function comes from.
 
     None while the package's sources change: what runs may be older than what is on disk.
@@ -99,7 +96,7 @@ def of_inputs(
     )  # fmt: skip
 
 
-def graph_data(graph: OpGraph) -> list[Any]:
+def graph_data(graph: OpGraph) -> list[object]:
     """A graph without the names that its IR gave to values and ops."""
     numbers: dict[Value, int] = {}
 
@@ -115,7 +112,7 @@ def graph_data(graph: OpGraph) -> list[Any]:
     return [inputs, ops, [number(v) for v in graph.outputs]]
 
 
-def _type(value: Value) -> list[Any]:
+def _type(value: Value) -> list[object]:
     return [list(value.shape), value.dtype, value.is_constant, repr(value.scalar)]
 
 

@@ -6,7 +6,7 @@ a constant an int, anything else `[operator, left, right]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ class Accesses:
     blocks: tuple[BlockAccesses, ...]
     dtypes: tuple[str, ...]
 
-    def to_data(self) -> list[Any]:
+    def to_data(self) -> list[object]:
         """Plain data for JSON; lists, for there are many of them."""
         blocks = [
             [b.name, b.label, b.axes, [[a.buffer, a.index] for a in b.stores],
@@ -159,7 +159,9 @@ class _Scan:
             tuple(loads), not inside, copies and not hidden, tuple(label_of(b) for b in inside),
         )  # fmt: skip
 
-    def _access(self, buffer: Buffer, indices: Any, names: Mapping[PrimExpr, Expr]) -> Access:
+    def _access(
+        self, buffer: Buffer, indices: Sequence[PrimExpr], names: Mapping[PrimExpr, Expr]
+    ) -> Access:
         index = tuple(_encoded(i, names) for i in indices)
         return Access(self._number(buffer), None if None in index else index)
 

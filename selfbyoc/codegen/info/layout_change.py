@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from ...tvm.types import Block, Schedule
+from ...tvm.types import Block, PrimExpr, Schedule
 from .op_info import op_info
 from .op_record import OpInfo
 from .unknown import UNKNOWN
 
 
 def transform_layout(
-    sch: Schedule, block: Block, buffer: tuple[str, int], index_map: Callable[..., Any]
+    sch: Schedule,
+    block: Block,
+    buffer: tuple[str, int],
+    index_map: Callable[..., Sequence[PrimExpr]],
 ) -> bool:
     """`sch.transform_layout(block, buffer, index_map)`, so that no attribute becomes UNKNOWN.
 

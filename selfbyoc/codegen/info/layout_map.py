@@ -56,7 +56,7 @@ class LayoutMap:
         """Where an old axis is now: one position, or two if it was split."""
         return tuple(i for i, part in enumerate(self.parts) if part.axis == axis)
 
-    def shape(self, old: Sequence[Any]) -> tuple[Any, ...]:
+    def shape(self, old: Sequence[Extent]) -> tuple[Extent, ...]:
         """The new extents."""
         extents = {WHOLE: lambda p: old[p.axis], OUTER: lambda p: old[p.axis] // p.factor,
                    INNER: lambda p: p.factor}  # fmt: skip

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ops.vocabulary import elementwise_kinds
+from ...tvm.types import Attr, Attrs
 from .layout_map import LayoutMap
-from .unknown import UNKNOWN
+from .unknown import UNKNOWN, Unknown
 
 Maps = Sequence[LayoutMap | None]
 
@@ -41,12 +42,12 @@ class Before:
 Rule = Callable[[Before, Maps, Maps], Moved | None]
 
 
-def _plain(ins: Maps, outs: Maps, **attrs: Any) -> Moved:
+def _plain(ins: Maps, outs: Maps, **attrs: Attr) -> Moved:
     """An op whose tensors' axes have no letters."""
     return Moved(attrs, (None,) * len(ins), (None,) * len(outs))
 
 
-def _letters(layout: str, moved: LayoutMap | None) -> Any:
+def _letters(layout: str, moved: LayoutMap | None) -> str | Unknown:
     """A layout's new letters, or UNKNOWN."""
     return (moved and moved.letters(layout)) or UNKNOWN
 
@@ -218,15 +219,13 @@ _NAMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def sensitive(kind: str, attrs: Mapping[str, Any]) -> tuple[str, ...]:
+def sensitive(kind: str, attrs: Attrs) -> tuple[str, ...]:
     """The layout-sensitive attributes of an op."""
     others = () if kind in elementwise_kinds() else tuple(attrs)
     return tuple(n for n in SENSITIVE.get(kind, others) if n in attrs)
 
 
-def layouts_of(
-    kind: str, attrs: Mapping[str, Any], count: int, side: str
-) -> tuple[str | None, ...]:
+def layouts_of(kind: str, attrs: Attrs, count: int, side: str) -> tuple[str | None, ...]:
     """The layout of each input or output by the op's own attributes; None where it defines none."""
     names = _NAMED.get(kind, ((), ()))[side == "outputs"]
     found = [attrs.get(name) for name in names][:count]
@@ -240,7 +239,7 @@ def moved(kind: str, op: Before, ins: Maps, outs: Maps) -> Moved:
     if found is not None:
         return found
 
-    def layout(moved: LayoutMap | None) -> Any:
+    def layout(moved: LayoutMap | None) -> Unknown | None:
         return None if moved is not None and moved.is_identity else UNKNOWN
 
     unknown = dict.fromkeys(sensitive(kind, op.attrs), UNKNOWN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ...tvm import Schedule, child_blocks, tvm
 from ...tvm.types import PrimFunc
@@ -80,19 +79,19 @@ def _inherited(now: Accesses, owner: Mapping[int, str]) -> Iterator[tuple[int, s
             return
 
 
-def _inside(block: BlockAccesses, _: Any, __: Any) -> str:
+def _inside(block: BlockAccesses, _: Mapping[int, str], __: Mapping[int, str]) -> str:
     return next((label.rpartition(":")[0] for label in block.inside if label), "")
 
 
-def _same_result(block: BlockAccesses, writers: Mapping[int, str], _: Any) -> str:
+def _same_result(block: BlockAccesses, writers: Mapping[int, str], _: Mapping[int, str]) -> str:
     return next((writers[a.buffer] for a in block.stores if a.buffer in writers), "")
 
 
-def _copied(block: BlockAccesses, writers: Mapping[int, str], _: Any) -> str:
+def _copied(block: BlockAccesses, writers: Mapping[int, str], _: Mapping[int, str]) -> str:
     return next((writers[a.buffer] for a in block.loads if a.buffer in writers), "")
 
 
-def _read_by(block: BlockAccesses, _: Any, readers: Mapping[int, str]) -> str:
+def _read_by(block: BlockAccesses, _: Mapping[int, str], readers: Mapping[int, str]) -> str:
     return next((readers[a.buffer] for a in block.stores if a.buffer in readers), "")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...errors import InputError
 from ...tvm import Schedule, TVMError, structural_hash, tir, tvm
@@ -19,9 +18,9 @@ from .layout_map import LayoutMap
 from .layout_proof import Place, places
 from .layout_rules import Before, moved
 from .lineage import block_owners, computed_in
-from .op_record import COMPOSITE, OP_INFO, OpInfo, Recorded, TensorInfo, from_json, to_json
+from .op_record import COMPOSITE, OP_INFO, OpInfo, Recorded, Ref, TensorInfo, from_json, to_json
 from .trace import is_clean, layout_prefix
-from .unknown import UNKNOWN
+from .unknown import UNKNOWN, Unknown
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ def attach(func: PrimFunc, recorded: Recorded) -> PrimFunc:
 
 
 def record(
-    func: PrimFunc, ops: Sequence[OpInfo], refs: Sequence[tuple[Sequence[Any], Sequence[Any]]]
+    func: PrimFunc, ops: Sequence[OpInfo], refs: Sequence[tuple[Sequence[Ref], Sequence[Ref]]]
 ) -> Recorded:
     """What to keep of a function in its original layouts, whose blocks are labelled.
 
@@ -67,7 +66,7 @@ def recorded_of(func: PrimFunc) -> Recorded | None:
     return from_json(str(func.attrs[OP_INFO]))
 
 
-def op_info(func: PrimFunc, original: Any = None) -> tuple[OpInfo, ...]:
+def op_info(func: PrimFunc, original: PrimFunc | None = None) -> tuple[OpInfo, ...]:
     """The ordered ops of a PrimFunc, or of `main` in a Schedule; nothing where none were attached.
 
     Attributes follow a layout that was changed (`transform_layout`), as far as that can be proved
@@ -106,7 +105,7 @@ def _working_on(sch: Schedule) -> Expr:
     return sch.mod.get_global_var("main")
 
 
-def _by_trace(sch: Schedule, original: Any) -> tuple[OpInfo, ...] | None:
+def _by_trace(sch: Schedule, original: PrimFunc | None) -> tuple[OpInfo, ...] | None:
     """The ops as the trace left them, if it is the whole way from `original` to the schedule."""
     if original is None or sch.trace is None:
         return None
@@ -139,7 +138,10 @@ def _in_layouts(recorded: Recorded, found: dict[int, Place]) -> tuple[OpInfo, ..
 
 
 def _op_in_layouts(
-    info: OpInfo, refs: tuple[Any, Any], then: Accesses, found: dict[int, Place]
+    info: OpInfo,
+    refs: tuple[tuple[Ref, ...], tuple[Ref, ...]],
+    then: Accesses,
+    found: dict[int, Place],
 ) -> OpInfo:
     """One op with attributes and tensors as they are now."""
     ins = [_place(t, ref, then, found) for t, ref in zip(info.inputs, refs[0], strict=True)]
@@ -160,7 +162,7 @@ def _op_in_layouts(
     )
 
 
-def _place(tensor: TensorInfo, ref: Any, then: Accesses, found: dict[int, Place]) -> Place:
+def _place(tensor: TensorInfo, ref: Ref, then: Accesses, found: dict[int, Place]) -> Place:
     """Where a tensor of an op is; one that no buffer ever held is as the op defines it."""
     if ref is None:
         return Place(LayoutMap.identity(len(tensor.shape)))
@@ -174,7 +176,7 @@ def _place(tensor: TensorInfo, ref: Any, then: Accesses, found: dict[int, Place]
     return Place(None, dtype=place.dtype)
 
 
-def _tensor(tensor: TensorInfo, place: Place, layout: Any) -> TensorInfo:
+def _tensor(tensor: TensorInfo, place: Place, layout: str | Unknown | None) -> TensorInfo:
     if place.dtype is not None:
         tensor = replace(tensor, dtype=place.dtype)
     if place.layout is None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from ...common import structured
 from ...errors import OpInfoError
-from ...graph import Symbol
+from ...graph import Shape, Symbol
+from ...tvm.types import Attrs
 from .accesses import Accesses, from_data
 from .layout_rules import layouts_of, sensitive
 from .pattern_kind import pattern_kind
@@ -91,9 +92,9 @@ class OpInfo:
 def describe(
     name: str,
     kind: str,
-    attrs: Mapping[str, Any],
-    inputs: Sequence[tuple[Any, str]],
-    outputs: Sequence[tuple[Any, str]],
+    attrs: Attrs,
+    inputs: Sequence[tuple[Shape, str]],
+    outputs: Sequence[tuple[Shape, str]],
     pattern: str = "",
 ) -> OpInfo:
     """The op info of an op in the layouts that its own attributes define."""
@@ -179,7 +180,7 @@ def _refs(found: Any) -> tuple[Ref, ...]:
     return tuple(None if ref is None else (str(ref[0]), int(ref[1])) for ref in found)
 
 
-def _tensor_data(tensor: TensorInfo) -> list[Any]:
+def _tensor_data(tensor: TensorInfo) -> list[object]:
     return [_plain(tensor.shape), _plain(tensor.dtype), _plain(tensor.layout)]
 
 

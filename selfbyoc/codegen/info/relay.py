@@ -21,7 +21,7 @@ from ...ops.attrs import plain
 from ...ops.vocabulary import is_declared
 from ...tir.te_blocks import block_names, te_order
 from ...tvm import attrs_dict, make_target, register_func, te, tvm
-from ...tvm.types import Op, PrimFunc, Tensor, TeOperation, Type
+from ...tvm.types import Attr, Attrs, NDArray, Op, PrimFunc, Target, Tensor, TeOperation, Type
 from .accesses import blocks_of
 from .lineage import labelled
 from .op_info import attach, record
@@ -49,7 +49,7 @@ _lowered: list[_Lowered] = []
 
 
 @contextmanager
-def op_info_attached(config: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+def op_info_attached(config: Attrs | None = None) -> Iterator[dict[str, Attr]]:
     """While it is entered, PrimFuncs that Relay makes carry op info; gives the PassContext options.
 
     They must reach TVM: `extract_tasks(..., pass_config=options)`, and likewise `compile_relay`,
@@ -72,7 +72,7 @@ def _noting(own: Callable[..., Any]) -> Callable[..., Any]:
     """TVM's choice of an implementation, and a note of what it computes."""
 
     def select_implementation(
-        op: Op, attrs: Any, inputs: Any, out_type: Type, *rest: Any, **options: Any
+        op: Op, attrs: Attr, inputs: Sequence[Tensor], out_type: Type, *rest: Any, **options: Any
     ) -> Any:
         implementation, outputs = own(op, attrs, inputs, out_type, *rest, **options)
         _lowered.append(_Lowered(str(op.name), attrs, out_type, list(inputs), list(outputs)))
@@ -81,14 +81,16 @@ def _noting(own: Callable[..., Any]) -> Callable[..., Any]:
     return select_implementation
 
 
-def lower(func: relay.Function, target: Any) -> PrimFunc:
+def lower(func: relay.Function, target: Target) -> PrimFunc:
     """A primitive function (as FuseOps makes them) -> its PrimFunc with op info."""
     func = func.with_attr("Primitive", tvm.tir.IntImm("int32", 1))
     with op_info_attached():
         return te_compiler.lower_to_primfunc(func, make_target(target))
 
 
-def extract_tasks(mod: tvm.IRModule, target: Any, params: Any) -> list[Any]:
+def extract_tasks(
+    mod: tvm.IRModule, target: Target, params: Mapping[str, NDArray] | None
+) -> list[Any]:
     """MetaSchedule's tuning tasks of a model, their PrimFuncs with op info."""
     from tvm import meta_schedule
 
@@ -100,7 +102,7 @@ def extract_tasks(mod: tvm.IRModule, target: Any, params: Any) -> list[Any]:
         )
 
 
-def _convert(args: Sequence[Any], constants: Sequence[Any]) -> PrimFunc:
+def _convert(args: Sequence[Tensor], constants: Sequence[NDArray]) -> PrimFunc:
     """TVM's default converter, and op info on what it makes."""
     func = tvm.get_global_func(f"{_OPTION}.default")(args, constants)
     if func is None:
@@ -154,7 +156,7 @@ def _type(tensor: Tensor) -> tuple[tuple[int | None, ...], str]:
     return shape, str(tensor.dtype)
 
 
-def _text(value: Any) -> Any:
+def _text(value: Attr) -> Attr:
     found = plain(value)
     is_data = found is None or isinstance(found, (bool, int, float, str, tuple))
     return found if is_data else str(value)

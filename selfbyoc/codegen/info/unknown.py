@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ...errors import UnknownValue
 
@@ -17,7 +17,7 @@ class Unknown:
             cls._only = super().__new__(cls)
         return cls._only
 
-    def _used(self, *_: Any) -> NoReturn:
+    def _used(self, *_: object) -> NoReturn:
         raise UnknownValue(
             "this value is UNKNOWN: the function's layout was changed in a way that op info cannot "
             "follow; ask with `is UNKNOWN` first"

@@ -91,7 +91,7 @@ def _check_trace(trace: Trace) -> None:
         )
 
 
-def _is_instruction(found: Any) -> bool:
+def _is_instruction(found: object) -> bool:
     if not isinstance(found, list) or len(found) != 4 or not isinstance(found[0], str):
         return False
     name, *parts = found
@@ -104,7 +104,7 @@ def _is_instruction(found: Any) -> bool:
     return is_named and (_is_split(inputs) if name == "Split" else None not in inputs)
 
 
-def _is_split(inputs: Sequence[Any]) -> bool:
+def _is_split(inputs: Sequence[object]) -> bool:
     """A loop and its factors: numbers, or values that were sampled, at most one of them open."""
     loop, *factors = inputs or [None]
     values = [f for f in factors if f not in _OPEN]

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ...language.decisions import Choice, deciding
 from ...machine import host
 from ...tvm import GENERATION, target_dict
-from ...tvm.types import PrimFunc, Target
+from ...tvm.types import Attr, PrimFunc, Target
 from ..apply import Scheduled
 from ..cache.keys import digest, graph_data, of_code
 from ..external import NOT_OWN, PACKED, External, match_of, packed_params, takes_plain_ops
@@ -57,7 +56,7 @@ def with_tuned(source: External, target: Target, tuned: Tuned | None) -> Externa
     return replace(source, attrs={**attrs, **packing(source, target, tuned)})
 
 
-def packing(source: External, target: Target, tuned: Tuned | None) -> dict[str, Any]:
+def packing(source: External, target: Target, tuned: Tuned | None) -> dict[str, Attr]:
     """The attribute that says how the packed parameters are packed under these decisions."""
     packed, match = packed_params(source), match_of(source)
     if not packed or takes_plain_ops(match.composite, target, tuned):
@@ -107,7 +106,7 @@ def variant(source: External, target: Target, tuned: Tuned | None) -> Variant:
     return Variant(told, scheduled, asked.made)
 
 
-def stacked(source: External, target: Target) -> Any:
+def stacked(source: External, target: Target) -> PrimFunc:
     """The kernel's function before any schedule: what a trace begins with."""
     told = Tuned(trace=())
     source = with_tuned(source, target, told)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import tvm_ffi
 from tvm import relax
@@ -16,7 +15,7 @@ from ...ir.relax import read as read_graph
 from ...ir.relax.symbols import at, usual_sizes
 from ...tvm import register_func, tvm
 from ...tvm.tags import tags_of_each_thread
-from ...tvm.types import Module, Target
+from ...tvm.types import Attrs, Function, Module, Target
 from ..attributes import told_graph
 from ..external import TARGET, External, read_attrs
 from ..fallback import noting_what_ends
@@ -41,7 +40,7 @@ def read(func: relax.Function) -> OpGraph:
         return read_graph(func, raw=True)
 
 
-def source_of(func: relax.Function, symbol: str, attrs: Mapping[str, Any]) -> External:
+def source_of(func: relax.Function, symbol: str, attrs: Attrs) -> External:
     """An external function and our attributes of it -> what the hook works on."""
     sizes = usual_sizes(func, {})
 
@@ -60,7 +59,7 @@ def build_target() -> Target | None:
     return tvm.target.Target.current(allow_none=True)
 
 
-def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Module]:
+def codegen(functions: list[Function], options: object, constant_names: object) -> list[Module]:
     """RunCodegen calls this once with all external functions; equal ones are one by then."""
     read_ones = [_read(func) for func in functions]
     jobs = [partial(made, recorded, built.target) for built, recorded in read_ones]

@@ -30,7 +30,9 @@ def empties(variable: PrimExpr, outputs: Sequence[Buffer]) -> bool:
     return bool(Analyzer().can_prove(found))
 
 
-def demanded(variables: Iterable[PrimExpr], outputs: Sequence[Buffer]) -> list[tuple[Any, str]]:
+def demanded(
+    variables: Iterable[PrimExpr], outputs: Sequence[Buffer]
+) -> list[tuple[PrimExpr, str]]:
     """That sizes for which there is no kernel of 0 are more, if something is to be computed: the
     conditions, and what to say else.
     """

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...errors import SymbolicError
 from ...graph import OpGraph, Symbol, Value
@@ -126,7 +125,7 @@ def _counted(graph: OpGraph) -> str | None:
     return symbol if symbol not in inner and all(map(is_counted, graph.outputs)) else None
 
 
-def _words(extent: Any) -> list[str]:
+def _words(extent: object) -> list[str]:
     text = str(extent) if isinstance(extent, Symbol) else ""
     return "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
 
@@ -198,7 +197,7 @@ def _bandwidth(held: int, cpu: Machine) -> float:
     return cpu.l3_bandwidth * cpu.cores if held <= cpu.l3_bytes // 2 else cpu.shared_bandwidth
 
 
-def _outermost(func: PrimFunc) -> Iterator[Any]:
+def _outermost(func: PrimFunc) -> Iterator[Stmt]:
     """The loops of a function that are in no other one."""
     body = func.body.block.body
     yield from body.seq if type(body).__name__ == "SeqStmt" else [body]

@@ -33,7 +33,7 @@ class Example:
     func: PrimFunc
 
     @cached_property
-    def _parts(self) -> tuple[list[int], Any]:
+    def _parts(self) -> tuple[list[int], PrimFunc]:
         return without_numbers(self.func)
 
     @property
@@ -42,7 +42,7 @@ class Example:
         return self._parts[0]
 
     @property
-    def loops(self) -> Any:
+    def loops(self) -> PrimFunc:
         """The function without its integers: equal for those that differ in these only."""
         return self._parts[1]
 
@@ -96,7 +96,7 @@ class Learnt:
         """The PrimFunc of these sizes."""
         return self._made(lambda node, formula: stand_in(node, formula.at(sizes)))
 
-    def _made(self, value: Callable[[Any, Formula], Any]) -> PrimFunc:
+    def _made(self, value: Callable[[PrimExpr, Formula], PrimExpr]) -> PrimFunc:
         formulas = iter(self.formulas)
 
         def general(node: PrimExpr) -> PrimExpr:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...graph import sizes_text
 from ...ir.symbols import Range
+from ...tvm.types import Attr
 from ..external import External
 from ..tuning_record import TUNED_AT, Tuned
 
@@ -34,7 +35,7 @@ def _called(ranges: Sequence[tuple[int | None, int]], within: Range) -> list[int
     ]
 
 
-def decisions_at(source: External, sizes: Mapping[str, int]) -> dict[str, Any]:
+def decisions_at(source: External, sizes: Mapping[str, int]) -> dict[str, Attr]:
     """What tuning decided for the range of these sizes; nothing where it did not."""
     *others, main = source.symbols
     at = {name: _representative(OTHERS, sizes[name]) for name in others}
@@ -45,7 +46,7 @@ def decisions_at(source: External, sizes: Mapping[str, int]) -> dict[str, Any]:
 
 def tuned_by(
     source: External, name: str, size: Callable[[Mapping[str, int]], int]
-) -> dict[str, Any]:
+) -> dict[str, Attr]:
     """What tuning decided for a kernel's sizes, by the range of one other symbol, `size` of them:
     where several are of one range, the first.
     """

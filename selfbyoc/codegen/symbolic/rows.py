@@ -12,13 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from ...errors import ReadingError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
 from ...tvm import param_buffers
-from ...tvm.types import PrimExpr, PrimFunc
+from ...tvm.types import Attrs, PrimExpr, PrimFunc
 from ..attributes import OF_INNER_ROWS, OF_ROWS, READING
 from ..external import RANGES, External, match_of
 from ..tuning_record import TUNED_AT
@@ -172,6 +171,6 @@ def _merged(graph: OpGraph, open_ones: list[bool], lead: int, rows: int) -> OpGr
     return OpGraph(swapped(graph.inputs), ops, swapped(graph.outputs), graph.absorbed)
 
 
-def _attrs(call: OpCall, lead: int) -> Mapping[str, Any]:
+def _attrs(call: OpCall, lead: int) -> Attrs:
     axis = call.attrs.get("axis") if call.kind in ALONG_AXIS else None
     return call.attrs if axis is None or axis < 0 else {**call.attrs, "axis": axis - lead + 1}

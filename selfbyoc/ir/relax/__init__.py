@@ -14,7 +14,7 @@ from ...ops.resize import size_of
 from ...ops.vocabulary import read_op
 from ...printable import shown_name
 from ...tvm import constant_numpy, tvm
-from ...tvm.types import AttrsNode, Expr, Function, Type
+from ...tvm.types import Attr, AttrsNode, Expr, Function, Type
 from ..canonical import canonicalize
 from ..reader import Reader, Written
 from .symbols import at, number, ranges, usual_sizes
@@ -46,7 +46,7 @@ class Attributes(Mapping[str, Any]):
     def __init__(self, node: AttrsNode | None) -> None:
         self.node = node
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Attr:
         if isinstance(self.node, tvm.ir.DictAttrs):
             return self.node[name]
         try:
@@ -161,8 +161,8 @@ class _Reader(Reader):
         expr: Expr,
         kind: str,
         inputs: tuple[Value, ...],
-        attrs: dict[str, Any],
-        sources: list[Any],
+        attrs: dict[str, Attr],
+        sources: list[Expr],
     ) -> tuple[Value, ...]:
         return self.add(var, kind, inputs, attrs, _values(var.ty, var.name), [*sources, expr])
 
@@ -171,7 +171,7 @@ def _is_tensor(var: relax.Var) -> bool:
     return isinstance(var.ty, relax.TensorType)
 
 
-def _argument_attrs(kind: str, call: relax.Call) -> dict[str, Any]:
+def _argument_attrs(kind: str, call: relax.Call) -> dict[str, Attr]:
     """What Relax passes as arguments and the neutral form keeps as attributes."""
     if kind in ("reshape", "broadcast_to"):
         return {"shape": _values(call.ty)[0].shape}

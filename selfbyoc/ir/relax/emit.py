@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 from tvm import relax
 
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
-from ...tvm.types import Attrs, IRModule
+from ...tvm.types import Attr, Attrs, BlockBuilder, IRModule
 from . import Constant, Expr
 from .register import call_of
 
@@ -23,7 +22,7 @@ def _bias_add(x: Expr, bias: Expr, axis: int) -> Expr:
     return relax.op.add(x, relax.op.reshape(bias, shape) if axis % ndim != ndim - 1 else bias)
 
 
-def _batch_matmul(x: Expr, y: Expr, transpose_a: bool, transpose_b: bool, out_dtype: Any) -> Expr:
+def _batch_matmul(x: Expr, y: Expr, transpose_a: bool, transpose_b: bool, out_dtype: Attr) -> Expr:
     def transposed(v: Expr) -> Expr:
         n = v.ty.ndim
         return relax.op.permute_dims(v, [*range(n - 2), n - 1, n - 2])
@@ -46,7 +45,7 @@ def _rms_norm(x: Expr, gamma: Expr, axis: int, epsilon: float) -> Expr:
     return relax.op.nn.rms_norm(x, gamma, axes=axis, epsilon=epsilon)
 
 
-def _conv1d_transpose(x: Expr, w: Expr, **a: Any) -> Expr:
+def _conv1d_transpose(x: Expr, w: Expr, **a: Attr) -> Expr:
     one = {name: a[name][1] for name in ("strides", "output_padding", "dilation")}
     return relax.op.nn.conv1d_transpose(x, w, **{**a, **one, "padding": list(a["padding"][1::2])})
 
@@ -106,13 +105,13 @@ def type_of(expr: Expr) -> str:
     )
 
 
-def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+def emit_call(kind: str, args: list[Expr], attrs: Attrs) -> Expr:
     """One op of the vocabulary, bound to a variable of the function under construction."""
     block = relax.BlockBuilder.current()
     return block.emit(block.normalize(emitted(block, kind, args, attrs)))
 
 
-def emitted(block: Any, kind: str, args: Sequence[Expr], attrs: Attrs) -> Expr:
+def emitted(block: BlockBuilder, kind: str, args: Sequence[Expr], attrs: Attrs) -> Expr:
     """One op of the vocabulary, for a block to normalise and bind."""
     function = function_of(kind)
     if function is None:
@@ -128,7 +127,7 @@ def emit_item(of: Expr, index: int) -> Expr:
 
 
 def emit_module(
-    params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]
+    params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., list[Expr]]
 ) -> IRModule:
     """`main` with these parameters; `body(**variables)` returns one expression or several."""
     builder = relax.BlockBuilder()

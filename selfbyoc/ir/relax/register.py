@@ -11,7 +11,7 @@ from ...graph import OpCall
 from ...ops.kind import Typed
 from ...ops.vocabulary import KINDS, attrs_of
 from ...tvm import GENERATION, attrs_dict, tvm
-from ...tvm.types import BlockBuilder, Type
+from ...tvm.types import Attrs, BlockBuilder, Type
 from . import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
@@ -75,7 +75,7 @@ def _fields(arg: Expr) -> list[Expr]:
     return [arg]
 
 
-def call_of(name: str, args: Sequence[Expr], attrs: Mapping[str, Any], *, is_list: bool) -> Expr:
+def call_of(name: str, args: Sequence[Expr], attrs: Attrs, *, is_list: bool) -> Expr:
     """A call of an op by its name."""
     op = tvm.ir.Op.get(f"{PREFIX}{name}")
     made = tvm.ir.attrs.make_node(op.attrs_type_key or "ir.DictAttrs", **attrs) if attrs else None

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import relax
 
 from ...tvm import constant_numpy, tvm
-from ...tvm.types import AttrsNode, Op
+from ...tvm.types import Attr, AttrsNode, Op, PrimExpr, Type
 from ..rewriting import Made, Rewriting, as_it_was
 from . import Attributes, Constant, Expr
 from .emit import constant, emitted
@@ -57,7 +57,7 @@ class _Editor(relax.PyExprMutator):
             return found
         return _like(call, self._function(call.op), made.args, call.attrs)
 
-    def _function(self, op: Op) -> Any:
+    def _function(self, op: Op) -> Expr:
         return op if isinstance(op, tvm.ir.Op) else self.visit_expr(op)
 
     def visit_tuple_getitem_(self, item: relax.TupleGetItem) -> relax.Expr:
@@ -100,7 +100,7 @@ class _Editor(relax.PyExprMutator):
     def array(self, x: Expr) -> np.ndarray | None:
         return constant_numpy(x) if isinstance(x, Constant) else None
 
-    def shape(self, x: Expr) -> list[Any] | None:
+    def shape(self, x: Expr) -> list[PrimExpr] | None:
         ty = getattr(x, "ty", None)
         if not isinstance(ty, relax.TensorType):
             return None
@@ -122,13 +122,13 @@ class _Editor(relax.PyExprMutator):
     def constant(self, array: np.ndarray) -> Expr:
         return constant(array)
 
-    def emit(self, kind: str, *args: Expr, **attrs: Any) -> Expr:
+    def emit(self, kind: str, *args: Expr, **attrs: Attr) -> Expr:
         return self._emit(emitted(self.builder_, kind, args, attrs))
 
-    def call(self, name: str, *args: Expr, **attrs: Any) -> Expr:
+    def call(self, name: str, *args: Expr, **attrs: Attr) -> Expr:
         return self._emit(attrgetter(name)(relax.op)(*args, **attrs))
 
-    def again(self, made: Made, args: Sequence[Expr], **changed: Any) -> Expr:
+    def again(self, made: Made, args: Sequence[Expr], **changed: Attr) -> Expr:
         attrs = made.call.attrs
         if changed:
             # Of some ops, as matmul, 0.27 does not say what their attributes are.
@@ -153,7 +153,7 @@ def _like(call: relax.Call, op: Op, args: Sequence[Expr], attrs: AttrsNode) -> r
     return call if same else relax.Call(op, list(args), attrs, call.ty_args, call.span)
 
 
-def _dtypes(ty: Any) -> list[str]:
+def _dtypes(ty: Type) -> list[str]:
     if isinstance(ty, relax.TupleType):
         return [each for field in ty.fields for each in _dtypes(field)]
     return [str(ty.dtype)] if isinstance(ty, relax.TensorType) else []

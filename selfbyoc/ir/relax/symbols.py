@@ -16,7 +16,7 @@ from tvm import relax
 from ...graph import Symbol
 from ...tvm import Analyzer, dtype_of, tir, tvm
 from ...tvm.rewrite import substitute
-from ...tvm.types import Expr, Function, PrimExpr, Type
+from ...tvm.types import Attr, Expr, Function, PrimExpr, Type
 from ..symbols import Range
 from ..symbols import usual_sizes as numbers
 
@@ -101,7 +101,7 @@ def _numbers(func: Function, key: str) -> dict[str, int]:
     return {str(name): int(size) for name, size in _attr(func, key).items()}
 
 
-def _attr(func: Function, key: str) -> dict[Any, Any]:
+def _attr(func: Function, key: str) -> dict[str, Attr]:
     attrs = dict(func.attrs.items()) if func.attrs else {}
     return dict((attrs.get(key) or {}).items())
 
@@ -112,12 +112,12 @@ def usual_sizes(func: Function, within: Mapping[str, Range]) -> dict[str, int]:
     return dict(numbers(symbols(func), known, within))
 
 
-def _all_extents(func: Function) -> Iterator[Any]:
+def _all_extents(func: Function) -> Iterator[PrimExpr]:
     for var in (*func.params, *(b.var for block in func.body.blocks for b in block.bindings)):
         yield from extents_of(var.ty)
 
 
-def extents_of(ty: Type) -> Iterator[Any]:
+def extents_of(ty: Type) -> Iterator[PrimExpr]:
     """All extents of a type, those of a tuple's fields too."""
     if isinstance(ty, relax.TupleType):
         for field in ty.fields:

@@ -17,7 +17,7 @@ from ...ops.resize import size_of
 from ...ops.vocabulary import read_op
 from ...printable import shown_name
 from ...tvm import attrs_dict, constant_numpy, tvm
-from ...tvm.types import AttrsNode, Expr, Function, Type
+from ...tvm.types import Attr, AttrsNode, Expr, Function, Type
 from ..canonical import canonicalize
 from ..reader import Reader, Written
 from .any import instance, names_of, sizes_for
@@ -47,7 +47,7 @@ def _values(ty: Type, name: str = "") -> tuple[Value, ...]:
     return (Value((None,), "opaque", name),)
 
 
-def neutral(name: str, node: AttrsNode | None, result: Type) -> tuple[str, dict[str, Any]]:
+def neutral(name: str, node: AttrsNode | None, result: Type) -> tuple[str, dict[str, Attr]]:
     """A Relay op by its name, attribute node and result type -> its kind and attributes."""
     kind, attrs = read_op(name, attrs_dict(node))
     if kind in ("reshape", "broadcast_to"):
@@ -94,7 +94,7 @@ class _Reader(Reader):
         kind, attrs = neutral(call.op.name, call.attrs, self.type_of(call))
         return self._emit(call, kind, inputs, attrs, sources)
 
-    def _arguments(self, call: relay.Call) -> tuple[tuple[Value, ...], list[Any]]:
+    def _arguments(self, call: relay.Call) -> tuple[tuple[Value, ...], list[Expr]]:
         """The tensors that go in; a tuple is flattened and belongs to the call."""
         tuples = [a for a in call.args if isinstance(a, relay.Tuple)]
         return tuple(v for a in call.args for v in self.values[a]), tuples
@@ -115,8 +115,8 @@ class _Reader(Reader):
         expr: Expr,
         kind: str,
         inputs: tuple[Value, ...],
-        attrs: dict[str, Any],
-        sources: list[Any],
+        attrs: dict[str, Attr],
+        sources: list[Expr],
     ) -> tuple[Value, ...]:
         outputs = _values(self.type_of(expr), kind)
         return self.add(expr, kind, inputs, attrs, outputs, [*sources, expr])

@@ -61,7 +61,7 @@ def sizes_for(func: Function, names: Names, skip: int = 0) -> dict[str, int]:
     return dict(usual_sizes(symbols[skip:] + symbols[:skip], known))
 
 
-def _extents(func: Function) -> Iterator[Any]:
+def _extents(func: Function) -> Iterator[PrimExpr]:
     for expr in (*func.params, *postorder(func.body)):
         ty = expr.checked_type
         for field in ty.fields if isinstance(ty, relay.TupleType) else [ty]:
@@ -207,7 +207,7 @@ def calls_named(main: Function, mod: IRModule) -> dict[str, Names]:
     return found
 
 
-def _of_call(types: Sequence[Sequence[Any]], func: Function, known: dict[Any, str]) -> Names:
+def _of_call(types: Sequence[Sequence[Type]], func: Function, known: dict[Any, str]) -> Names:
     """The names of one function's extents; those that are no symbol of main's have new ones."""
     found: Names = {}
     for position, param in enumerate(func.params):

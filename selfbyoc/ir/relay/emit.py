@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 from tvm import relay
@@ -13,7 +12,7 @@ from tvm import relay
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
 from ...tvm import tvm
-from ...tvm.types import IRModule
+from ...tvm.types import Attr, Attrs, IRModule
 from . import Expr
 from .register import call_of
 
@@ -32,7 +31,7 @@ def _gelu_tanh(x: Expr) -> Expr:
     return relay.multiply(relay.multiply(x, half), relay.add(bell, one))
 
 
-def _requantize_call(x: Expr, **a: Any) -> Expr:
+def _requantize_call(x: Expr, **a: Attr) -> Expr:
     zero = a.get("input_zero_point", 0), a.get("output_zero_point", 0)
     return relay.qnn.op.requantize(
         x,
@@ -47,14 +46,14 @@ def _requantize_call(x: Expr, **a: Any) -> Expr:
     )
 
 
-def _conv2d(x: Expr, w: Expr, **a: Any) -> Expr:
+def _conv2d(x: Expr, w: Expr, **a: Attr) -> Expr:
     """relay.build wants channels and kernel_size written out (Conv2DWinogradRel, 0.17)."""
     shape = dict(zip(a["kernel_layout"], relay.transform.InferTypeLocal(w).shape, strict=True))
     size = {"channels": int(shape["O"]), "kernel_size": (int(shape["H"]), int(shape["W"]))}
     return relay.nn.conv2d(x, w, **{**a, **size, "out_dtype": a["out_dtype"] or ""})
 
 
-def _transposed(x: Expr, w: Expr, **a: Any) -> Expr:
+def _transposed(x: Expr, w: Expr, **a: Attr) -> Expr:
     """0.17's schedules want channels and kernel_size."""
     kernel = [int(e) for e in relay.transform.InferTypeLocal(w).shape]
     size = {"channels": kernel[1] * a["groups"], "kernel_size": tuple(kernel[2:])}
@@ -65,7 +64,7 @@ def _transposed(x: Expr, w: Expr, **a: Any) -> Expr:
     return relay.nn.conv1d_transpose(x, w, **{**a, **one, "padding": a["padding"][1::2]})
 
 
-def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
+def _batch_matmul(x: Expr, y: Expr, **a: Attr) -> Expr:
     return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
 
 
@@ -151,7 +150,7 @@ def type_of(expr: Expr) -> str:
     )
 
 
-def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+def emit_call(kind: str, args: list[Expr], attrs: Attrs) -> Expr:
     """One op of the vocabulary as a Relay expression."""
     function = function_of(kind)
     if function is None:
@@ -168,7 +167,7 @@ def emit_item(of: Expr, index: int) -> Expr:
 
 
 def emit_module(
-    params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]
+    params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., list[Expr]]
 ) -> IRModule:
     """`main` with these parameters; `body(**variables)` returns one expression or several."""
     variables = {name: relay.var(name, shape=s, dtype=d) for name, (s, d) in params.items()}

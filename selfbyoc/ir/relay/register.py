@@ -14,7 +14,7 @@ from ...graph import OpCall
 from ...ops.kind import Typed
 from ...ops.vocabulary import KINDS, attrs_of
 from ...tvm import GENERATION, attrs_dict, tvm
-from ...tvm.types import AttrsNode, Buffer, Target, Tensor, Type
+from ...tvm.types import Attr, Attrs, AttrsNode, Buffer, Schedule, Target, Tensor, Type
 from . import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
@@ -62,14 +62,14 @@ def register(name: str, kind: str, rule: Rule) -> None:
 
 
 @tvm.target.generic_func
-def _schedule(attrs: Any, outs: Sequence[Buffer], target: Target) -> Any:
+def _schedule(attrs: Attr, outs: Sequence[Buffer], target: Target) -> Schedule:
     """Of loop nests that the compute wrote itself: as they are."""
     if any(isinstance(out.op, tvm.te.ExternOp) for out in outs):
         return topi.generic.schedule_extern(outs)
     return schedule_injective(attrs, outs, target)
 
 
-def _type(name: str, kind: str, types: Sequence[Any], attrs: AttrsNode) -> Type | None:
+def _type(name: str, kind: str, types: Sequence[Type], attrs: AttrsNode) -> Type | None:
     fields = [each for ty in types for each in getattr(ty, "fields", [ty])]
     if any(value.dtype == "opaque" for ty in fields for value in _values(ty)):
         return None  # not inferred yet: asked again when more is known
@@ -85,7 +85,7 @@ def _typed(ty: Type) -> Typed:
     return tuple(e if known is None else known for known, e in extents), value.dtype
 
 
-def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Type) -> list[Tensor]:
+def _compute(kind: str, attrs: Attr, ins: Sequence[Tensor], out: Type) -> list[Tensor]:
     told = attrs_of(kind, attrs_dict(attrs))
     call = OpCall(kind, (), told, _values(out), kind)
     compute = KINDS[kind].compute
@@ -94,7 +94,7 @@ def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Type) -> list[Tenso
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-def call_of(name: str, args: Sequence[Expr], attrs: Mapping[str, Any], *, is_list: bool) -> Expr:
+def call_of(name: str, args: Sequence[Expr], attrs: Attrs, *, is_list: bool) -> Expr:
     """A call of an op by its name."""
     op = tvm.ir.Op.get(name)
     made = tvm.ir.make_node(op.attrs_type_key or "DictAttrs", **attrs) if attrs else None

@@ -10,6 +10,7 @@ import numpy as np
 from tvm import relay
 
 from ...tvm import attrs_dict, constant_numpy, tvm
+from ...tvm.types import Attr, PrimExpr, Type
 from ..rewriting import Made, Rewriting, as_it_was
 from . import Expr
 from .emit import constant, emit_call
@@ -73,7 +74,7 @@ class _Editor:
     def array(self, x: Expr) -> np.ndarray | None:
         return constant_numpy(x) if isinstance(x, relay.Constant) else None
 
-    def shape(self, x: Expr) -> list[Any] | None:
+    def shape(self, x: Expr) -> list[PrimExpr] | None:
         ty = relay.transform.InferTypeLocal(x)
         if not isinstance(ty, relay.TensorType):
             return None
@@ -96,13 +97,13 @@ class _Editor:
     def constant(self, array: np.ndarray) -> Expr:
         return constant(array)
 
-    def emit(self, kind: str, *args: Expr, **attrs: Any) -> Expr:
+    def emit(self, kind: str, *args: Expr, **attrs: Attr) -> Expr:
         return self._named(emit_call(kind, list(args), attrs))
 
-    def call(self, name: str, *args: Expr, **attrs: Any) -> Expr:
+    def call(self, name: str, *args: Expr, **attrs: Attr) -> Expr:
         return self._named(attrgetter(name)(relay)(*args, **attrs))
 
-    def again(self, made: Made, args: Sequence[Expr], **changed: Any) -> Expr:
+    def again(self, made: Made, args: Sequence[Expr], **changed: Attr) -> Expr:
         call, attrs = made.call, made.call.attrs
         if changed:
             attrs = tvm.ir.make_node(call.op.attrs_type_key, **{**made.raw, **changed})
@@ -120,7 +121,7 @@ def _read(call: relay.Call, args: Sequence[Expr]) -> Made:
     return Made(name, attrs_dict(call.attrs), tuple(args), tuple(call.args), call)
 
 
-def _dtypes(ty: Any) -> list[str]:
+def _dtypes(ty: Type) -> list[str]:
     if isinstance(ty, relay.TupleType):
         return [each for field in ty.fields for each in _dtypes(field)]
     return [str(ty.dtype)] if isinstance(ty, relay.TensorType) else []

@@ -12,25 +12,27 @@ from typing import Any
 from tvm import relay, te, tir, topi
 from tvm.relay.op.op import register_shape_func
 
-from ...tvm.types import AttrsNode
+from ...tvm.types import AttrsNode, PrimExpr, Tensor
 
 ShapeFunc = Callable[[Any, Sequence[Any], Any], list[Any]]
 
 
-def _as_first(attrs: AttrsNode, shapes: Sequence[Any], ranks: Any) -> list[Any]:
+def _as_first(attrs: AttrsNode, shapes: Sequence[Tensor], ranks: Sequence[Tensor]) -> list[Tensor]:
     return [topi.identity(shapes[0])]
 
 
-def _batch_norm(attrs: AttrsNode, shapes: Sequence[Any], ranks: Any) -> list[Any]:
+def _batch_norm(
+    attrs: AttrsNode, shapes: Sequence[Tensor], ranks: Sequence[Tensor]
+) -> list[Tensor]:
     data, gamma = shapes[:2]
     return [topi.identity(data), topi.identity(gamma), topi.identity(gamma)]
 
 
-def _adaptive(attrs: AttrsNode, shapes: Sequence[Any], ranks: Any) -> list[Any]:
+def _adaptive(attrs: AttrsNode, shapes: Sequence[Tensor], ranks: Sequence[Tensor]) -> list[Tensor]:
     sides = [int(side) for side in attrs.output_size] or [1]
     at = {axis: sides[n % len(sides)] for n, axis in enumerate(map(attrs.layout.find, "HW"))}
 
-    def extent(axis: Any) -> Any:
+    def extent(axis: PrimExpr) -> PrimExpr:
         found = shapes[0][axis]
         for known, side in at.items():
             found = tir.Select(axis == known, tir.const(side, found.dtype), found)

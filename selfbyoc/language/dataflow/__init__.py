@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 from ...errors import CompositeError
@@ -12,7 +11,7 @@ from ...tvm import GENERATION
 from ...tvm.types import DFPattern
 from ..dataflow_view import ANY, ATTRS, CALL, CONSTANT, DOMINATOR, EITHER, ITEM, TUPLE, View
 from ..growing import Elementwise
-from ..nodes import Arg, Either, Item, Node, Op
+from ..nodes import Arg, Either, Item, Node, Op, Program
 
 if GENERATION == "relay":
     from .relay import is_pattern, view
@@ -22,7 +21,7 @@ else:
 __all__ = ["is_pattern", "translated"]
 
 
-def translated(owner: str, pattern: DFPattern) -> tuple[Callable[..., Any], tuple[str, ...]]:
+def translated(owner: str, pattern: DFPattern) -> tuple[Program, tuple[str, ...]]:
     """The pattern as a function of `x0`, `x1`, ..., one for each wildcard in the order in which
     they are read; and which of these must be constants. Raises CompositeError with what cannot be
     said so, and the rest as the text of a pattern.

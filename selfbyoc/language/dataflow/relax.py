@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm.ir import Op
 from tvm.relax.dpl import pattern as dpl
 
@@ -11,7 +9,7 @@ from ...tvm.types import DFPattern
 from ..dataflow_view import ANY, ATTRS, CALL, CONSTANT, EITHER, ITEM, OTHER, TUPLE, View, plain
 
 
-def is_pattern(value: Any) -> bool:
+def is_pattern(value: object) -> bool:
     """Whether it is a pattern of TVM's."""
     return isinstance(value, dpl.DFPattern)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm.ir import Op
 from tvm.relay import dataflow_pattern as dfp
 
@@ -23,7 +21,7 @@ from ..dataflow_view import (
 )
 
 
-def is_pattern(value: Any) -> bool:
+def is_pattern(value: object) -> bool:
     """Whether it is a pattern of TVM's."""
     return isinstance(value, dfp.DFPattern)
 

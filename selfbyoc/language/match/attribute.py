@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import PurePath
-from typing import Any
 
 from ...ops.attrs import NORMALIZERS
+from ...tvm.types import Attr
 from ..raised import own_lines
 
 
@@ -19,7 +20,7 @@ def equal_number(found: float, wanted: float) -> bool:
     return found == wanted or abs(found - wanted) <= 1e-5 * abs(wanted) < math.inf
 
 
-def wanted_text(wanted: Any) -> str:
+def wanted_text(wanted: Attr) -> str:
     """What an attribute should be; a predicate by its name, or where it stands."""
     if not callable(wanted):
         return repr(wanted)
@@ -29,7 +30,7 @@ def wanted_text(wanted: Any) -> str:
     return f"a predicate ({PurePath(code.co_filename).name}, line {code.co_firstlineno})"
 
 
-def asked(predicate: Any, name: str, found: Any) -> bool:
+def asked(predicate: Callable[[Attr], object], name: str, found: Attr) -> bool:
     """What a pattern's predicate on an attribute says."""
     try:
         return bool(predicate(found))
@@ -38,7 +39,7 @@ def asked(predicate: Any, name: str, found: Any) -> bool:
         raise PredicateError(f"{text}{own_lines(err)}") from err
 
 
-def compared(wanted: Any, name: str, found: Any) -> tuple[Any, bool]:
+def compared(wanted: Attr, name: str, found: Attr) -> tuple[Attr, bool]:
     """What a pattern wants of an attribute, in neutral form, and whether it is that."""
     try:
         neutral = NORMALIZERS[name](wanted) if name in NORMALIZERS else wanted
@@ -48,7 +49,7 @@ def compared(wanted: Any, name: str, found: Any) -> tuple[Any, bool]:
         raise PredicateError(f"{text}: {type(err).__name__}: {err}") from err
 
 
-def _same(wanted: Any, found: Any) -> bool:
+def _same(wanted: Attr, found: Attr) -> bool:
     if isinstance(found, tuple) and isinstance(wanted, int):
         wanted = (wanted,)  # the axis of a sum
     if isinstance(wanted, (tuple, list)):

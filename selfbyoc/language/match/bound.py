@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...graph import Graph, OpCall, Value
+from ...tvm.types import Attr
 from ..growing import Elementwise, Repeat
 from ..nodes import Node
 
@@ -37,7 +38,7 @@ class Matching(Protocol):
     graph: Graph
     blocks: dict[tuple[Node, int], Node]
 
-    def missed(self, bound: Bound, near: int, *difference: Any) -> None:
+    def missed(self, bound: Bound, near: int, *difference: Attr) -> None:
         """A difference, and how near it is."""
 
     def match(self, node: Node, value: Value, bound: Bound) -> Iterator[Bound]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...graph import OpCall, OpGraph, Symbol, Value, name_ops
-from ...tvm.types import Attrs
+from ...tvm.types import Attr, Attrs
 
 _PLAIN = (str, int, float, bool, type(None))
 IR = "IR"  # what stands for the nodes of an op that was read from some
 
 
-def graph_data(graph: OpGraph) -> list[Any] | None:
+def graph_data(graph: OpGraph) -> list[object] | None:
     """As lists, for an attribute; None where an attribute of an op, or an open size, is no such
     data.
     """
@@ -50,14 +50,14 @@ def graph_of(data: Sequence[Any]) -> OpGraph:
     return OpGraph(taken(inputs), calls, taken(outputs))
 
 
-def _is_plain(values: Any) -> bool:
+def _is_plain(values: Iterable[Attr]) -> bool:
     """Whether JSON gives back the same, lists aside: attributes have tuples."""
     return all(_is_plain(v) if isinstance(v, tuple) else type(v) in _PLAIN for v in values)
 
 
-def _tuples(attrs: Attrs) -> dict[str, Any]:
+def _tuples(attrs: Attrs) -> dict[str, Attr]:
     return {name: _tuple(value) for name, value in attrs.items()}
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(value: Attr) -> Attr:
     return tuple(map(_tuple, value)) if isinstance(value, list) else value

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...graph import Graph, OpCall, Value
 from ...ops.vocabulary import KINDS
+from ...tvm.types import Attr
 from ..growing import Elementwise, Repeat, Rest
 from ..nodes import Arg, Either, Item, Many, Node, Number, Op
 from .attribute import asked, compared, equal_number, wanted_text
@@ -39,7 +39,7 @@ class Matcher:
         self.nearest = Nearest()
         self.blocks: dict[tuple[Node, int], Node] = {}  # of repetitions, by their number
 
-    def missed(self, bound: Bound, near: int, *difference: Any) -> None:
+    def missed(self, bound: Bound, near: int, *difference: Attr) -> None:
         score = (bound.level + len(bound.ops), near)
         if score >= self.nearest.score:  # most are not, and need no object
             self.nearest.add(score, Miss(*difference))

@@ -47,7 +47,7 @@ class Reading:
     after: tuple[int, ...]
     before: tuple[tuple[str, tuple[int, ...]], ...]
 
-    def data(self) -> list[Any]:
+    def data(self) -> list[object]:
         """As lists, for an attribute."""
         core = None if self.core is None else _part_data(self.core)
         steps = [[s.kind, s.inputs, s.outputs, s.is_written] for s in self.steps]
@@ -72,7 +72,7 @@ class Reading:
         )
 
 
-def _part_data(part: Part) -> list[Any]:
+def _part_data(part: Part) -> list[object]:
     return [part.ops, part.args, part.outputs, part.roles]
 
 

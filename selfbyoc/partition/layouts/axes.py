@@ -12,6 +12,7 @@ from typing import Any
 from ...graph import OpCall, Value
 from ...ops import activations, elementwise
 from ...ops.reduce import reduced_axes
+from ...tvm.types import Attr
 
 Order = tuple[int, ...]
 Attrs = Callable[[Order], dict[str, Any]]
@@ -124,7 +125,7 @@ def _pad(call: OpCall) -> Axes:
     """The widths go with their axes; Relay's second input is the value."""
     rank, widths = call.inputs[0].ndim, call.attrs["pad_width"]
 
-    def attrs(order: Order) -> dict[str, Any]:
+    def attrs(order: Order) -> dict[str, Attr]:
         return {**call.attrs, "pad_width": tuple(widths[axis] for axis in order)}
 
     every, scalars = identity(rank), ((),) * (len(call.inputs) - 1)
@@ -145,7 +146,7 @@ def _per_channel(call: OpCall) -> Axes:
     def own(values: Sequence[Value]) -> tuple[Order, ...]:
         return (identity(rank), *((axis,) for _ in values[1:]))
 
-    def attrs(order: Order) -> dict[str, Any]:
+    def attrs(order: Order) -> dict[str, Attr]:
         known = {n: v for n, v in call.attrs.items() if n not in ("training",)}
         return {**known, "axis": order.index(axis)}
 
@@ -164,7 +165,7 @@ def _reduction(call: OpCall) -> Axes | None:
     if shape != call.outputs[0].shape:  # Relay's `exclude`
         return None
 
-    def attrs(order: Order) -> dict[str, Any]:
+    def attrs(order: Order) -> dict[str, Attr]:
         return {"axis": tuple(sorted(map(order.index, gone))), "keepdims": keeps}
 
     return Axes(rank, (identity(rank),), (left,), attrs)
@@ -197,7 +198,7 @@ def _convolution(call: OpCall, data_layout: str) -> Axes | None:
         return None  # a depthwise weight as [channels, multiplier]
     wanted, forced = KERNEL_LAYOUTS[data_layout], tuple(map(data.index, data_layout))
 
-    def attrs(order: Order) -> dict[str, Any]:
+    def attrs(order: Order) -> dict[str, Attr]:
         known = {n: v for n, v in call.attrs.items() if n != "out_layout"}
         return {**known, "data_layout": data_layout, "kernel_layout": wanted}
 

@@ -11,7 +11,7 @@ from ...ir.generation import ir as reader
 from ...ir.reader import Written
 from ...language.known import registry_of
 from ...tvm import module_with_attr, tvm
-from ...tvm.types import Expr, IRModule
+from ...tvm.types import Expr, IRModule, NDArray
 from .. import check_module, decide, is_partitioned
 from ..generation import ir as partitioner
 from .axes import KERNEL_LAYOUTS, axes_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def optimize_layouts(
     mod: tvm.IRModule,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, NDArray] | None = None,
     composites: Iterable[Composite] | None = None,
     *,
     data_layout: str | None = None,
@@ -61,7 +61,9 @@ def optimize_layouts(
     return _told(done, told, mod)
 
 
-def _rewritten(prepared: IRModule, kept: set[Any], data_layout: str | None) -> tuple[Any, Layouts]:
+def _rewritten(
+    prepared: IRModule, kept: set[Expr], data_layout: str | None
+) -> tuple[IRModule, Layouts]:
     written = reader.read_as_written(prepared["main"])
     flow = _flow(written.graph, kept, data_layout)
     orders = choose_orders(flow)
@@ -83,7 +85,7 @@ def _check(mod: IRModule, data_layout: str | None) -> None:
         raise InputError(f"data_layout: expected {known}, found {data_layout!r}")
 
 
-def _kept(matches: Sequence[Match], data_layout: str | None, *, all_stay: bool) -> set[Any]:
+def _kept(matches: Sequence[Match], data_layout: str | None, *, all_stay: bool) -> set[Expr]:
     """The IR nodes of matches around what cannot move: a product with its epilogue and transposes.
 
     Matches of ops that can all move may go elsewhere as a whole, unless `all_stay`.
@@ -104,7 +106,7 @@ def _taken(matches: Sequence[Match]) -> int:
     return sum(call.kind not in ("transpose", "reshape") for m in matches for call in m.ops)
 
 
-def _flow(graph: OpGraph, kept: set[Any], data_layout: str | None) -> Flow:
+def _flow(graph: OpGraph, kept: set[Expr], data_layout: str | None) -> Flow:
     free = [call for call in graph.ops if not kept.intersection(call.sources)]
     transposes = ((call, ir.transposed(call)) for call in free)
     axes = ((call, axes_of(call, data_layout)) for call in free)

@@ -112,7 +112,7 @@ def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
     return {match.root.name: name for match, name in zip(matches, calls, strict=True)}
 
 
-def constant_args(mod: tvm.IRModule) -> dict[str, list[dict[int, Any]]]:
+def constant_args(mod: tvm.IRModule) -> dict[str, list[dict[int, Expr]]]:
     """Function name -> for each of its calls in main, the constant arguments by position."""
     found: dict[str, list[dict[int, Any]]] = {}
     for call in _calls(mod):
@@ -174,7 +174,7 @@ def _replay(builder: relax.BlockBuilder, body: relax.SeqExpr, new: dict[Expr, Ex
 def update(
     mod: tvm.IRModule,
     functions: Mapping[str, Function],
-    packed: Mapping[str, list[dict[int, Any]]],
+    packed: Mapping[str, list[dict[int, NDArray]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
     builder = relax.BlockBuilder(
@@ -196,7 +196,7 @@ class _Swap(relax.PyExprMutator):
     """Puts the new functions and their packed constants into main's calls, in program order."""
 
     def __init__(
-        self, fresh: Mapping[str, Expr], waiting: Mapping[str, Iterator[dict[int, Any]]]
+        self, fresh: Mapping[str, Expr], waiting: Mapping[str, Iterator[dict[int, NDArray]]]
     ) -> None:
         super().__init__()
         self.fresh, self.waiting = fresh, waiting

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
 
 from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_numpy, constant_tensor, structural_hash
+from ...tvm.types import TirNode
 
 _FEW = 1 << 12  # elements: all vectors, hardly a matrix
 
@@ -20,7 +20,7 @@ def model_name(main: relax.Function) -> str:
     """
     found = hashlib.sha256(str(structural_hash(main, skip_tensor_content=True)).encode())
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         if isinstance(node, Constant) and math.prod(constant_tensor(node).shape) <= _FEW:
             found.update(constant_numpy(node).tobytes())
 

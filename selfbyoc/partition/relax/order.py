@@ -10,7 +10,7 @@ and so one knows which call is of which match.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tvm import relax
@@ -43,7 +43,7 @@ def by_group(bindings: Sequence[Binding], group_of: Mapping[Expr, Hashable]) -> 
     return order
 
 
-def _read_by(bindings: Sequence[Binding], owner: Mapping[Expr, Hashable]) -> Any:
+def _read_by(bindings: Sequence[Binding], owner: Mapping[Expr, Hashable]) -> Iterator[Hashable]:
     """The groups whose values these bindings read."""
     variables = (v for b in bindings for v in relax.analysis.free_vars(b.value))
     return (owner[variable] for variable in variables if variable in owner)

@@ -52,7 +52,7 @@ def with_extents_alone(func: relax.Function) -> relax.Function:
             name = re.sub(r"\W+", "_", text_of(extent)).strip("_")
             new.append((extent, tir.Var(name, "int64")))
 
-    def changed(node: Any) -> Any:
+    def changed(node: PrimExpr) -> PrimExpr:
         times = ((var, _times(node, extent)) for extent, var in new)
         return next((var * n if n > 1 else var for var, n in times if n), node)
 
@@ -60,7 +60,7 @@ def with_extents_alone(func: relax.Function) -> relax.Function:
     return tvm_ffi.structural_map(func, tuple((kind, changed) for kind in kinds)) if new else func
 
 
-def _times(whole: Any, part: PrimExpr) -> int:
+def _times(whole: PrimExpr, part: PrimExpr) -> int:
     """How often a part is in an extent, both of symbols; 0 where that is no whole number."""
     if structural_equal(whole, part):
         return 1
@@ -74,7 +74,7 @@ def _times(whole: Any, part: PrimExpr) -> int:
     return count if Analyzer().can_prove_equal(whole, part * count) else 0
 
 
-def tensors(args: Sequence[Any]) -> list[Expr]:
+def tensors(args: Sequence[Expr]) -> list[Expr]:
     """The arguments that are no shapes."""
     return [arg for arg in args if not isinstance(arg.ty, relax.ShapeType)]
 

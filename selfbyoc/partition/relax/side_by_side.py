@@ -71,7 +71,7 @@ class _Beside(relax.PyExprMutator):
         group_of = {b.var: self.group_of[b.value] for b in named if b.value in self.group_of}
         return relax.DataflowBlock(by_group(named, group_of))
 
-    def _named(self, binding: Binding) -> Iterator[Any]:
+    def _named(self, binding: Binding) -> Iterator[Binding]:
         """The last op of a match bound to a variable of a name of its own."""
         if binding.value not in self.roots or self.names[binding.var.name] == 1:
             yield binding

@@ -5,12 +5,12 @@ a module of its own, and put back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tvm import relax
 
 from ...simplify.relax.exprs import STEP, steps_of
 from ...tvm import tvm
+from ...tvm.types import TirNode
 from . import _Swap, external_functions
 
 
@@ -54,7 +54,7 @@ def kernels(mod: tvm.IRModule) -> set[str]:
     """The external functions that steps call."""
     found: set[str] = set()
 
-    def visit(node: Any) -> None:
+    def visit(node: TirNode) -> None:
         if isinstance(node, tvm.ir.GlobalVar):
             found.add(node.name_hint)
 

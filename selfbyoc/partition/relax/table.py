@@ -112,7 +112,7 @@ def _sources(match: Match) -> list[Expr]:
     return [source for call in match.ops for source in call.sources]
 
 
-def _last(matches: Sequence[Match], bindings: _Bindings) -> dict[str, list[Any]]:
+def _last(matches: Sequence[Match], bindings: _Bindings) -> dict[str, list[Expr]]:
     """The last nodes of the matches that have several."""
     found: dict[str, list[Any]] = {}
     for match in matches:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from tvm import relax
 
@@ -12,7 +11,7 @@ from ...graph import type_text
 from ...ir.relax import Constant
 from ...simplify.relax.inline import inlined, is_op
 from ...tvm import constant_numpy, tvm
-from ...tvm.types import BlockBuilder, Expr, Target
+from ...tvm.types import BlockBuilder, Expr, Target, Type
 from ..original_weights import Unpack
 from . import without_item_calls
 from .items import ItemsOfTuples
@@ -65,7 +64,7 @@ def _unpacked(func: relax.Function, args: Sequence[Expr], unpack: Unpack) -> dic
     return {var: found[i] for var, i in standing.items()}
 
 
-def _alone(module: BlockBuilder, call: relax.Call, over: Any) -> relax.Call:
+def _alone(module: BlockBuilder, call: relax.Call, over: Type) -> relax.Call:
     """The call of a new primitive function that does this one op."""
     params: dict[Expr, relax.Var] = {}
 

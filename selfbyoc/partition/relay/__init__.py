@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from ...graph import Value
+from ...graph import OpCall, Value
 from ...ir.relay import declared
 from ...ir.relay.any import calls_named, named, with_names
 from ...ir.relay.hollow import hollow, whole, with_composites
@@ -38,7 +38,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, NDArray] | None) -> tvm.IRMo
     return _with_functions(done, {"main": with_names(done["main"], names)}) if names else done
 
 
-def block_of(mod: tvm.IRModule) -> dict[Any, int]:
+def block_of(mod: tvm.IRModule) -> dict[OpCall, int]:
     """Relay has no blocks: a composite may take any ops."""
     return {}
 
@@ -198,7 +198,7 @@ def _stand_in(packed: Expr, ty: Type) -> Expr:
 def update(
     mod: tvm.IRModule,
     functions: Mapping[str, Function],
-    packed: Mapping[str, list[dict[int, Any]]],
+    packed: Mapping[str, list[dict[int, NDArray]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
     done = _with_functions(mod, functions)

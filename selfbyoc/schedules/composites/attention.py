@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
+from ...language.match.match import Match
 from ...language.pattern import either, number, op
 from ..kernels.attention.compute import attention as compute
 from ..kernels.attention.plan import plan
@@ -47,7 +48,7 @@ def scaled_scores(q: Node, k: Node, scale: Node, key_scale: Node) -> Node:
     )
 
 
-def check_attention(match: Any) -> None:
+def check_attention(match: Match) -> None:
     first, second = match.of("batch_matmul")
     softmax = match.op("softmax")
     scores = softmax.inputs[0]

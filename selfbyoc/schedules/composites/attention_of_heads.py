@@ -4,10 +4,12 @@ depth].
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ...graph import OpCall, Value
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from .attention import KERNEL, check_attention, scaled_scores, twice_masked
 
@@ -28,7 +30,7 @@ def _interleaved(
     return op.transpose(op.batch_matmul(op.softmax(masked), v), **_HEADS)
 
 
-def _check_interleaved(match: Any) -> None:
+def _check_interleaved(match: Match) -> None:
     check_attention(match)
     first, second = match.of("batch_matmul")
     transposed = first.attrs["transpose_a"] or second.attrs["transpose_b"]
@@ -38,7 +40,7 @@ def _check_interleaved(match: Any) -> None:
     require(by_depth, "the queries are not multiplied with the keys along their depth")
 
 
-def _moved_keys(match: Any, keys: Any) -> Any:
+def _moved_keys(match: Match, keys: Value) -> OpCall:
     """The transpose of the keys, before their scale if they have one."""
     for call in match.of("multiply"):
         keys = call.inputs[match.key_scale is call.inputs[0]] if call.outputs[0] is keys else keys

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import op
+from ...tvm.types import Attr
 from ..kernels.matmul.kernel import MATMUL
 from .sizes import check_sizes
 
 LEAST_COLUMNS = 4  # as lanes
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_sizes(match)
     (matmul,) = match.own.ops
     dtypes = sorted({v.dtype for v in (*matmul.inputs, *matmul.outputs)})
@@ -22,7 +23,7 @@ def _check(match: Any) -> None:
     require(columns >= LEAST_COLUMNS, f"{columns} columns fill no vector")
 
 
-def _product(**attrs: Any) -> Any:
+def _product(**attrs: Attr) -> Program:
     return lambda x, y: op.batch_matmul(x, y, **attrs)
 
 

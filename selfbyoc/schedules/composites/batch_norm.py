@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite
+from ...language.nodes import Program
 from ...language.pattern import either, op
+from ...tvm.types import Attr
 from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
 from .sizes import check_rows
@@ -24,7 +26,7 @@ def _pattern(
     return either(op.relu(y), y)
 
 
-def _norm(relu: bool, epsilon: float = 1e-5, **attrs: Any) -> Any:
+def _norm(relu: bool, epsilon: float = 1e-5, **attrs: Attr) -> Program:
     def program(x: Node, weight: Node, gamma: Node, beta: Node, mean: Node, var: Node) -> Node:
         y = op.batch_norm(op.conv2d(x, weight, **attrs), gamma, beta, mean, var, epsilon=epsilon)[0]
         return op.relu(y) if relu else y

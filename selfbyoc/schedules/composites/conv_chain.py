@@ -4,11 +4,14 @@ fuse.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...language.case import Case
 from ...language.composite import Composite
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import op
+from ...tvm.types import Attr
 from ..kernels.conv.chain.schedule import CHAIN
 from .convolution import biased, direct_layout
 from .sizes import check_steps
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from ...language.nodes import Node
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     direct_layout(match)
     check_steps(match)
 
@@ -27,11 +30,11 @@ def _pattern(x: Node, w1: Node, b1: Node, w2: Node, b2: Node) -> Node:
     return op.relu(biased(op.conv2d(hidden, w2), b2))
 
 
-def _chain(first: dict[str, Any], second: dict[str, Any]) -> Any:
+def _chain(first: dict[str, Attr], second: dict[str, Attr]) -> Program:
     return lambda x, w1, w2: op.relu(op.conv2d(op.relu(op.conv2d(x, w1, **first)), w2, **second))
 
 
-def _biased_chain(first: dict[str, Any], second: dict[str, Any]) -> Any:
+def _biased_chain(first: dict[str, Attr], second: dict[str, Attr]) -> Program:
     def program(x: Node, w1: Node, b1: Node, w2: Node, b2: Node) -> Node:
         hidden = op.relu(op.bias_add(op.conv2d(x, w1, **first), b1))
         return op.relu(op.bias_add(op.conv2d(hidden, w2, **second), b2))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import op
+from ...tvm.types import Attr, Shape
 from ..kernels.conv.transposed.schedule import OF_IMAGES, OF_ROWS
 from .convolution import activated, biased
 
@@ -19,7 +23,7 @@ _LAYOUTS = {
 }
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     (conv,) = [call for kind in _LAYOUTS for call in match.of(kind)]
     dtypes = sorted({v.dtype for v in (*conv.inputs, *conv.outputs)})
     require(dtypes == ["float32"], f"only float32 is scheduled, found {', '.join(dtypes)}")
@@ -37,27 +41,29 @@ def _check(match: Any) -> None:
     require(wide, f"{conv.name}: each step of {steps} needs a pixel, found {out}")
 
 
-def _program(kind: str, last: Any = op.relu, **attrs: Any) -> Any:
+def _program(kind: str, last: Callable[[Node], Node] = op.relu, **attrs: Attr) -> Program:
     def program(x: Node, weight: Node, bias: Node) -> Node:
         return last(op.bias_add(getattr(op, kind)(x, weight, **attrs), bias))
 
     return program
 
 
-def _bare(kind: str, **attrs: Any) -> Any:
+def _bare(kind: str, **attrs: Attr) -> Program:
     return lambda x, weight: getattr(op, kind)(x, weight, **attrs)
 
 
-def _made(kind: str) -> tuple[Any, Any]:
+def _made(kind: str) -> tuple[Callable[..., Case], Callable[..., Case]]:
     """A function that makes cases of biased ones, and of bare ones."""
 
-    def biased_case(name: str, x: Any, weight: Any, last: Any = op.relu, **attrs: Any) -> Case:
+    def biased_case(
+        name: str, x: Shape, weight: Shape, last: Callable[[Node], Node] = op.relu, **attrs: Attr
+    ) -> Case:
         return Case(
             _program(kind, last, **attrs), name=name, x=x, weight=weight, bias=(weight[1],),
             constants=("weight", "bias"),
         )  # fmt: skip
 
-    def bare_case(name: str, x: Any, weight: Any, constant: bool = True, **attrs: Any) -> Case:
+    def bare_case(name: str, x: Shape, weight: Shape, constant: bool = True, **attrs: Attr) -> Case:
         constants = ("weight",) if constant else ()
         program = _bare(kind, **attrs)
         return Case(program, name=name, x=x, weight=weight, constants=constants)

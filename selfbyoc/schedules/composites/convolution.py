@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import either, op
+from ...tvm.types import Attr
 from ..kernels.conv.kernel import CONV
 from .sizes import check_rows
 
@@ -25,7 +29,7 @@ def activated(y: Node) -> Node:
     return either(op.relu(y), op.clip(y), op.silu(y), op.hard_swish(y), y)
 
 
-def floating(match: Any) -> None:
+def floating(match: Match) -> None:
     """Every convolution computes in float32; integer ones are another composite's."""
     for conv in match.of("conv2d"):
         dtype = conv.inputs[0].dtype
@@ -38,7 +42,7 @@ def floating(match: Any) -> None:
         require(same, f"only float32 is scheduled, found {dtype} -> {conv.outputs[0].dtype}")
 
 
-def direct_layout(match: Any) -> None:
+def direct_layout(match: Match) -> None:
     """The check of every composite on the direct computes: float32, NCHW and OIHW."""
     floating(match)
     for conv in match.of("conv2d"):
@@ -53,19 +57,19 @@ def _pattern(x: Node, weight: Node, bias: Node) -> Node:
     return activated(biased(op.conv2d(x, weight), bias))
 
 
-def _relu(**attrs: Any) -> Any:
+def _relu(**attrs: Attr) -> Program:
     return lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(x, weight, **attrs), bias))
 
 
-def _bare(**attrs: Any) -> Any:
+def _bare(**attrs: Attr) -> Program:
     return lambda x, weight: op.conv2d(x, weight, **attrs)
 
 
-def _silu(**attrs: Any) -> Any:
+def _silu(**attrs: Attr) -> Program:
     return lambda x, weight, bias: op.silu(op.bias_add(op.conv2d(x, weight, **attrs), bias))
 
 
-def _case(name: str, program: Any, x: Any, weight: Any, *, constant: bool = True) -> Case:
+def _case(name: str, program: Program, x: Any, weight: Any, *, constant: bool = True) -> Case:
     """A case; its bias, if the program has one, is as long as the weight's first axis."""
     args = {"x": x, "weight": weight}
     if "bias" in inspect.signature(program).parameters:
@@ -106,7 +110,7 @@ conv2d = Composite(
 )
 
 
-def _nhwc(last: Any = op.relu, **attrs: Any) -> Any:
+def _nhwc(last: Callable[[Node], Node] = op.relu, **attrs: Attr) -> Program:
     def program(x: Node, weight: Node, bias: Node) -> Node:
         y = op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", **attrs)
         return last(op.bias_add(y, bias, axis=3))
@@ -114,7 +118,7 @@ def _nhwc(last: Any = op.relu, **attrs: Any) -> Any:
     return program
 
 
-def _bare_nhwc(last: Any) -> Any:
+def _bare_nhwc(last: Callable[[Node], Node]) -> Program:
     def program(x: Node, weight: Node) -> Node:
         return last(op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1))
 

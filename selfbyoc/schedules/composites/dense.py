@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...codegen.elementwise import staged
 from ...codegen.info.ops import Ops
@@ -11,6 +11,7 @@ from ...graph import HALVES
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from ...machine import Machine
 from ...ops import mathfn
@@ -37,14 +38,14 @@ def activation(ops: Ops) -> Callable[[PrimExpr], PrimExpr]:
     return next((ACTIVATIONS[v.kind] for v in ops if v.kind in ACTIVATIONS), lambda x: x)
 
 
-def check_bias(match: Any) -> None:
+def check_bias(match: Match) -> None:
     """A bias is along the units."""
     for call in match.of("bias_add"):
         axis = call.attrs["axis"] % call.outputs[0].ndim
         require(axis == call.outputs[0].ndim - 1, f"{call.name} is along axis {axis}, not the last")
 
 
-def check_residual(match: Any) -> None:
+def check_residual(match: Match) -> None:
     """A residual is as large as what it is added to."""
     check_sizes(match)
     residual, out = match.residual, match.root.outputs[0]
@@ -64,7 +65,7 @@ def of_halves(weight: Node) -> Node:
     return op.cast(weight, dtype="float32")
 
 
-def check_held(match: Any) -> None:
+def check_held(match: Match) -> None:
     """A weight that is cast is of halves."""
     for call in match.of("cast"):
         found, made = call.inputs[0].dtype, call.outputs[0].dtype
@@ -74,7 +75,7 @@ def check_held(match: Any) -> None:
         )
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_bias(match)
     check_held(match)
     check_residual(match)

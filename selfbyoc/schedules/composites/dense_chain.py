@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import erf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.kernel import Kernel
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from ...machine import Machine
 from ...ops import mathfn
@@ -38,13 +39,20 @@ def _pattern(x: Node, w1: Node, b1: Node, w2: Node, b2: Node, residual: Node) ->
     return either(op.add(y, residual), y)
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_bias(match)
     check_held(match)
     check_residual(match)
 
 
-def _reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any = None) -> Any:
+def _reference(
+    x: np.ndarray,
+    w1: np.ndarray,
+    b1: np.ndarray,
+    w2: np.ndarray,
+    b2: np.ndarray,
+    residual: np.ndarray | None = None,
+) -> np.ndarray:
     hidden = x @ w1.T + b1
     y = hidden * (1 + np.vectorize(erf)(hidden / np.sqrt(2))) / 2 @ w2.T + b2
     return y if residual is None else y + residual
@@ -106,7 +114,7 @@ def _compute(
 ) -> Chain:
     rows, out = plan.first.rows, ops.dense_1.outputs[0]
 
-    def read_hidden(*i: Any) -> PrimExpr:
+    def read_hidden(*i: PrimExpr) -> PrimExpr:
         *at, row, k = i
         return hidden(*at, tir.floordiv(k, BLOCK), row, tir.floormod(k, BLOCK))
 

@@ -4,12 +4,16 @@ block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import either, op
+from ...tvm.types import Attr
 from ..kernels.separable import compute, pack
 from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
@@ -25,14 +29,14 @@ def more_than_one(groups: int) -> bool:
     return groups > 1
 
 
-def check_depthwise(match: Any, index: int) -> None:
+def check_depthwise(match: Match, index: int) -> None:
     """Each channel by itself."""
     conv = match.of("conv2d")[index]
     channels, groups = conv.inputs[0].shape[1], conv.attrs["groups"]
     require(groups == channels, f"{conv.name} must be depthwise: {channels} groups, found {groups}")
 
 
-def check_pointwise(match: Any, index: int) -> None:
+def check_pointwise(match: Match, index: int) -> None:
     """A window of one pixel."""
     conv = match.of("conv2d")[index]
     size = tuple(conv.inputs[1].shape[2:])
@@ -41,7 +45,7 @@ def check_pointwise(match: Any, index: int) -> None:
     )
 
 
-def normed(y: Node, bias: Node, *norm: Any) -> Node:
+def normed(y: Node, bias: Node, *norm: Node) -> Node:
     """An optional bias and batch norm after a convolution."""
     y = biased(y, bias)
     return either(op.batch_norm(y, *norm)[0], y)
@@ -60,14 +64,14 @@ def _pair(
     return activated(normed(op.conv2d(hidden, w_point), *point))
 
 
-def _check_pair(match: Any) -> None:
+def _check_pair(match: Match) -> None:
     direct_layout(match)
     check_steps(match)
     check_depthwise(match, 0)
     check_pointwise(match, 1)
 
 
-def _mobilenet(groups: int, last: Any = op.relu, **attrs: Any) -> Any:
+def _mobilenet(groups: int, last: Callable[[Node], Node] = op.relu, **attrs: Attr) -> Program:
     def program(x: Node, w_depth: Node, b_depth: Node, w_point: Node, b_point: Node) -> Node:
         hidden = op.clip(op.bias_add(op.conv2d(x, w_depth, groups=groups, **attrs), b_depth))
         return last(op.bias_add(op.conv2d(hidden, w_point), b_point))
@@ -75,7 +79,7 @@ def _mobilenet(groups: int, last: Any = op.relu, **attrs: Any) -> Any:
     return program
 
 
-def _unbiased(first: Any, last: Any) -> Any:
+def _unbiased(first: Callable[[Node], Node], last: Callable[[Node], Node]) -> Program:
     def program(x: Node, w_depth: Node, w_point: Node) -> Node:
         return last(op.conv2d(first(op.conv2d(x, w_depth, groups=7, padding=1)), w_point))
 

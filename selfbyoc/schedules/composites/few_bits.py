@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import either, op
 from ..kernels.rows.bits import WORD
 from ..kernels.rows.few_bits import FEW_BITS_DENSE
@@ -21,7 +23,7 @@ def _pattern(x: Node, levels: Node, scale: Node, zero: Node, bias: Node) -> Node
     return either(op.bias_add(y, bias), y)
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_sizes(match)
     check_bias(match)
     attrs, weight = match.op("dequantize_groups").attrs, match.levels
@@ -32,7 +34,7 @@ def _check(match: Any) -> None:
         require(value.dtype == "float32", f"float32 is multiplied, not {value.type}")
 
 
-def _dense(bits: int, group: int) -> Any:
+def _dense(bits: int, group: int) -> Program:
     def program(x: Node, levels: Node, scale: Node, zero: Node, bias: Node) -> Node:
         weight = op.dequantize_groups(levels, scale, zero, bits=bits, group=group)
         return op.bias_add(op.dense(x, weight), bias, axis=-1)

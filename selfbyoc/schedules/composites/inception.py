@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import many, op
+from ...tvm.types import Attr
 from ..kernels.conv.kernel import CONV, INCEPTION
 from .convolution import activated, biased, direct_layout
 
@@ -14,11 +17,11 @@ if TYPE_CHECKING:
     from ...language.nodes import Node
 
 
-def _conv(x: Node, weight: Node, bias: Node, **attrs: Any) -> Node:
+def _conv(x: Node, weight: Node, bias: Node, **attrs: Attr) -> Node:
     return op.relu(op.bias_add(op.conv2d(x, weight, **attrs), bias))
 
 
-def _googlenet(pad: bool) -> Any:
+def _googlenet(pad: bool) -> Program:
     """GoogLeNet's four branches; as a program with the paddings that keep the size."""
     three, five = ({"padding": 1}, {"padding": 2}) if pad else ({}, {})
     pool: dict[str, Any] = {"pool_size": 3, "padding": 1} if pad else {}
@@ -38,7 +41,7 @@ def _googlenet(pad: bool) -> Any:
     return block
 
 
-def _channels(match: Any) -> None:
+def _channels(match: Match) -> None:
     direct_layout(match)
     axis = match.op("concatenate").attrs["axis"] % 4
     require(

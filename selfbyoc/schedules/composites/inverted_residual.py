@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import either, op
+from ...tvm.types import Attr
 from ..kernels.separable import compute, pack
 from ..kernels.separable.layers import is_first
 from ..kernels.separable.plan import plan
@@ -42,7 +46,7 @@ def _block(
     return either(op.add(y, x), _active(y), y)
 
 
-def _check_block(match: Any) -> None:
+def _check_block(match: Match) -> None:
     direct_layout(match)
     check_sizes(match)
     check_steps(match)
@@ -59,7 +63,9 @@ def _check_block(match: Any) -> None:
     require(same, f"the input, {match.x.type}, is broadcast to the result's {out.type}")
 
 
-def _inverted(groups: int, residual: bool, last: Any = lambda y: y, **attrs: Any) -> Any:
+def _inverted(
+    groups: int, residual: bool, last: Callable[[Node], Node] = lambda y: y, **attrs: Attr
+) -> Program:
     def program(
         x: Node,
         w_expand: Node,

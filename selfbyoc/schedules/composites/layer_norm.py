@@ -8,6 +8,7 @@ from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from ...machine import Machine
 from ...tvm import te
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ...language.nodes import Node
 
 
-def check_rows(match: Any) -> None:
+def check_rows(match: Match) -> None:
     """Rows of float32, several, each along the last axis."""
     for kind in ("layer_norm", "rms_norm", "softmax"):
         for call in match.of(kind):
@@ -37,7 +38,7 @@ def check_rows(match: Any) -> None:
             require(last, f"{kind} is over axis {call.attrs['axis']}, not the last")
 
 
-def check_normal(match: Any) -> None:
+def check_normal(match: Match) -> None:
     """The same, and the bias of the dense that reads them."""
     check_rows(match)
     check_bias(match)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from ...graph import Value
 from ...language.composite import require
+from ...language.match.match import Match
 from ..kernels.words import BYTE, WIDE
 
 
-def _is_one(value: Any) -> bool:
+def _is_one(value: Value) -> bool:
     return math.prod(value.shape) == 1
 
 
@@ -17,7 +18,7 @@ def _is_one(value: Any) -> bool:
 _MOST = 1 << 30
 
 
-def check_levels(match: Any) -> None:
+def check_levels(match: Match) -> None:
     """Bytes with one scale and zero point of the data, and weights that count from their middle; or
     from 0 in int16, as partitioning makes them of others, of -255 to 255.
     """

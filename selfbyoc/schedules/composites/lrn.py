@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import op
+from ...tvm.types import Attr
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     (call,) = match.ops
     x, attrs = call.inputs[0], call.attrs
     require(x.dtype == "float32", f"only float32 is scheduled, found {x.dtype}")
@@ -20,7 +21,7 @@ def _check(match: Any) -> None:
     require(attrs["bias"] > 0 and attrs["alpha"] >= 0, text)
 
 
-def _lrn(**attrs: Any) -> Any:
+def _lrn(**attrs: Attr) -> Program:
     return lambda x: op.lrn(x, **attrs)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import op
+from ...tvm.types import Attr
 from ..kernels.pool.kernel import AVG_POOL, MAX_POOL
 from ..kernels.words import BYTE
 from .sizes import check_rows
@@ -14,15 +15,15 @@ from .sizes import check_rows
 _WHY = "parallel over channels, in vectors: rows first, then columns, or pixels as flat lanes"
 
 
-def _float_nchw(match: Any) -> None:
+def _float_nchw(match: Match) -> None:
     _is_nchw(match, "float32")
 
 
-def _max_nchw(match: Any) -> None:
+def _max_nchw(match: Match) -> None:
     _is_nchw(match, "float32", *BYTE)
 
 
-def _is_nchw(match: Any, *dtypes: str) -> None:
+def _is_nchw(match: Match, *dtypes: str) -> None:
     (pool,) = match.ops
     dtype = pool.inputs[0].dtype
     require(dtype in dtypes, f"only {', '.join(dtypes)} is scheduled, found {dtype}")
@@ -34,11 +35,11 @@ def _is_nchw(match: Any, *dtypes: str) -> None:
     )
 
 
-def _max(**attrs: Any) -> Any:
+def _max(**attrs: Attr) -> Program:
     return lambda x: op.max_pool2d(x, **attrs)
 
 
-def _avg(**attrs: Any) -> Any:
+def _avg(**attrs: Attr) -> Program:
     return lambda x: op.avg_pool2d(x, **attrs)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...language.composite import Composite, require
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from ..kernels.conv.narrowed import NARROWED_CONV
 from .quantized_cases import ANY_LAYOUT, NARROWED
@@ -46,7 +47,7 @@ def _chain(sums: Node, bias: Node, rounding: Node, shift: Node, scale: Node) -> 
     return _narrowed(either(op.relu(sums), sums), rounding, shift, scale)
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_sizes(match)
     conv = match.op("conv2d")
     for value in conv.inputs:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
+from ...language.nodes import Program
 from ...language.pattern import op
+from ...tvm.types import Attr, Shape
 
 if TYPE_CHECKING:
     from ...language.nodes import Node
 
 
-def _sums(x: Node, weight: Node, bias: Node, **attrs: Any) -> Node:
+def _sums(x: Node, weight: Node, bias: Node, **attrs: Attr) -> Node:
     return op.bias_add(op.conv2d(x, weight, out_dtype="int32", **attrs), bias)
 
 
@@ -67,7 +70,7 @@ def nhwc(x: Node, weight: Node, bias: Node) -> Node:
     return _byte(op.right_shift(op.bias_add(_nhwc_sums(x, weight), bias, axis=3), 10))
 
 
-def nhwc_unbiased(how: Any) -> Any:
+def nhwc_unbiased(how: Callable[[Node], Node]) -> Program:
     def program(x: Node, weight: Node) -> Node:
         return how(_nhwc_sums(x, weight))
 
@@ -158,7 +161,7 @@ ANY_LAYOUT = (
 )  # fmt: skip
 
 
-def _levels(**attrs: Any) -> Any:
+def _levels(**attrs: Attr) -> Program:
     """A convolution of levels, its scale that of each channel."""
 
     def program(x: Node, weight: Node, w_scale: Node, bias: Node) -> Node:
@@ -169,7 +172,7 @@ def _levels(**attrs: Any) -> Any:
     return program
 
 
-def _of_levels(name: str, program: Any, x: Any, weight: Any, dtype: str = "uint8") -> Case:
+def _of_levels(name: str, program: Program, x: Shape, weight: Shape, dtype: str = "uint8") -> Case:
     channels = weight[:1]
     return Case(
         program, name=name, x=(x, dtype), weight=(weight, "int8"), w_scale=channels, bias=channels,

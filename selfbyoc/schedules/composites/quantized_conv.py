@@ -7,9 +7,10 @@ or a residual of levels, joins the kernel as elementwise ops do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...language.composite import Composite, require
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from ..kernels.conv.quantized import QUANTIZED_CONV, is_of_words
 from .levels import check_levels
@@ -31,7 +32,7 @@ def _pattern(
     return either(op.bias_add(y, bias), y)
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_sizes(match)
     check_levels(match)
     weight = match.weight.shape

@@ -9,6 +9,7 @@ from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from ...machine import Machine
 from ...ops.mathfn import clamp
@@ -39,7 +40,7 @@ def _pattern(
     return either(op.bias_add(sums, bias), sums)
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_sizes(match)
     check_bias(match)
     axis, ndim = match.op("layer_norm").attrs["axis"], match.x.ndim
@@ -102,7 +103,7 @@ def _compute(
 
     level = in_tiles(x, rows)
 
-    def read(*i: Any) -> PrimExpr:
+    def read(*i: PrimExpr) -> PrimExpr:
         wide = level(*i).astype("float32")
         return wide if in_scale is None else _scaled(wide, kinds[at - 1], in_scale)
 

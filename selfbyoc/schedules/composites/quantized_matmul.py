@@ -4,11 +4,14 @@ model.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...language.case import Case
 from ...language.composite import Composite
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import either, op
+from ...tvm.types import Shape
 from ..kernels.rows.quantized import QUANTIZED_DENSE
 from .dense import check_bias
 from .levels import check_levels
@@ -26,13 +29,13 @@ def _pattern(
     return either(op.bias_add(y, bias), y)
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     check_sizes(match)
     check_bias(match)
     check_levels(match)
 
 
-def _dense(zero: int = 0) -> Any:
+def _dense(zero: int = 0) -> Program:
     def program(x: Node, weight: Node, w_scale: Node, bias: Node) -> Node:
         rows, levels = op.dequantize(x, 2.0**-5, 7), op.dequantize(weight, w_scale, zero, axis=0)
         return op.bias_add(op.dense(rows, levels), bias, axis=-1)
@@ -44,7 +47,7 @@ def _plain(x: Node, weight: Node) -> Node:
     return op.dense(op.dequantize(x, 2.0**-4, -3), op.dequantize(weight, 2.0**-6, 0))
 
 
-def _of(program: Any, x: Any, units: int, dtype: str = "uint8", weight: str = "int8") -> Case:
+def _of(program: Program, x: Shape, units: int, dtype: str = "uint8", weight: str = "int8") -> Case:
     return Case(
         program, x=(x, dtype), weight=((units, x[-1]), weight), w_scale=(units,), bias=(units,),
         constants=["weight", "w_scale", "bias"],

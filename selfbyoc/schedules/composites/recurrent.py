@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import op
-from ...tvm.types import DFPattern
+from ...tvm.types import Attr, DFPattern
 from ..kernels.recurrent.kernel import LSTM_LEVELS, recurrent
 from ..kernels.words import BYTE
 
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     from ...language.nodes import Node
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     dtypes = sorted({v.dtype for call in match.ops for v in (*call.inputs, *call.outputs)})
     require(dtypes == ["float32"], f"only float32 is scheduled, found {', '.join(dtypes)}")
 
 
-def _lstm(**attrs: Any) -> Any:
+def _lstm(**attrs: Attr) -> Program:
     def layer(gates: Node, weight: Node, hidden: Node, cell: Node) -> tuple[Node, ...]:
         both = op.lstm(gates, weight, hidden, cell, **attrs)
         return both[0], both[1]
@@ -37,7 +39,7 @@ def _of_levels(
     return both[0], both[1]
 
 
-def _check_levels(match: Any) -> None:
+def _check_levels(match: Match) -> None:
     """A scale of each direction, or of all."""
     require(match.weight.dtype in BYTE, f"only bytes are multiplied, found {match.weight.type}")
     (call,) = match.of("dequantize")
@@ -51,7 +53,7 @@ def _check_levels(match: Any) -> None:
     require(dtypes == {"float32"}, f"only float32 is scheduled, found {', '.join(sorted(dtypes))}")
 
 
-def _lstm_of_levels(zero: int, **attrs: Any) -> Any:
+def _lstm_of_levels(zero: int, **attrs: Attr) -> Program:
     def layer(gates: Node, weight: Node, hidden: Node, cell: Node) -> tuple[Node, ...]:
         levels = op.dequantize(weight, 2.0**-9, zero)
         both = op.lstm(gates, levels, hidden, cell, quantized_state=True, **attrs)
@@ -60,7 +62,7 @@ def _lstm_of_levels(zero: int, **attrs: Any) -> Any:
     return layer
 
 
-def _peephole_lstm(**attrs: Any) -> Any:
+def _peephole_lstm(**attrs: Attr) -> Program:
     def layer(
         gates: Node, weight: Node, hidden: Node, cell: Node, peepholes: Node
     ) -> tuple[Node, ...]:
@@ -70,11 +72,11 @@ def _peephole_lstm(**attrs: Any) -> Any:
     return layer
 
 
-def _gru(**attrs: Any) -> Any:
+def _gru(**attrs: Attr) -> Program:
     return lambda gates, weight, hidden, bias: op.gru(gates, weight, hidden, bias, **attrs)
 
 
-def _rnn(**attrs: Any) -> Any:
+def _rnn(**attrs: Attr) -> Program:
     return lambda gates, weight, hidden: op.rnn(gates, weight, hidden, **attrs)
 
 

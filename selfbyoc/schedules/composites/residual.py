@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
 from ...language.pattern import either, op
 from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
@@ -30,7 +31,7 @@ def _residual(
     return either(op.relu(y), y)
 
 
-def _same_shape(match: Any) -> None:
+def _same_shape(match: Match) -> None:
     direct_layout(match)
     (out,), residual = match.op("conv2d").outputs, match.residual
     require(

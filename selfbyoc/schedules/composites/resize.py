@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.match.match import Match
+from ...language.nodes import Program
 from ...language.pattern import op
 from ...ops.resampling import axes_of
 from ...ops.resize import why_not
+from ...tvm.types import Attr
 from ..kernels.resize.kernel import RESIZE
 from .sizes import check_rows
 
 LEAST_CHANNELS = 8  # as lanes
 
 
-def _check(match: Any) -> None:
+def _check(match: Match) -> None:
     (resize,) = match.own.ops
     x, attrs = resize.inputs[0], resize.attrs
     require(x.dtype == "float32", f"only float32 is scheduled, found {x.dtype}")
@@ -35,11 +36,11 @@ def _check(match: Any) -> None:
         )
 
 
-def _resize(size: tuple[int, int], **attrs: Any) -> Any:
+def _resize(size: tuple[int, int], **attrs: Attr) -> Program:
     return lambda x: op.resize2d(x, size=size, **attrs)
 
 
-def _nearest(size: tuple[int, int], **attrs: Any) -> Any:
+def _nearest(size: tuple[int, int], **attrs: Attr) -> Program:
     return _resize(size, method="nearest_neighbor", **attrs)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...language.composite import require
+from ...language.match.match import Match
 from ...ops.vocabulary import elementwise_kinds
 
 
-def check_sizes(match: Any) -> None:
+def check_sizes(match: Match) -> None:
     """What is added to a result of the group, or multiplied with it, is no larger than that."""
     inside = {value for call in match.ops for value in call.outputs}
     kinds = elementwise_kinds()
@@ -19,7 +18,7 @@ def check_sizes(match: Any) -> None:
             require(not grows, f"{call.name} makes {out.type} of {value.type} by broadcasting")
 
 
-def check_steps(match: Any) -> None:
+def check_steps(match: Match) -> None:
     """A convolution reads all of what another one of the group computes: pixels between its windows
     would be computed for nobody, and a task's part of them is no box.
     """
@@ -37,7 +36,7 @@ def check_steps(match: Any) -> None:
 LEAST_ROW = 8  # pixels
 
 
-def check_rows(match: Any) -> None:
+def check_rows(match: Match) -> None:
     """What is computed channel by channel is stored row by row: ops on short ones, stored pixel by
     pixel, are faster apart (480x7x7, 3x3 and hard-swish: 147 us joined, 82 apart, AVX-512).
     """

@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
-from typing import Any
 
 import numpy as np
 
 from ...machine.gpu import BANKS, WORD, at_once
 from ...tvm import region_buffer
-from ...tvm.types import Buffer, Schedule
+from ...tvm.types import Buffer, PrimExpr, Schedule
 from ..steps.blocks import Facts, facts
 from .lanes import Use, Wanted, memory, uses
 from .plan import BlockPlan
@@ -129,7 +128,7 @@ def _layouts(use: Use, columns: Sequence[Columns]) -> Iterator[Layout]:
             yield Layout(wanted, shape, stride, apart, line)
 
 
-def _in_lines(index: Sequence[np.ndarray], columns: Columns, line: int) -> list[Any]:
+def _in_lines(index: Sequence[np.ndarray], columns: Columns, line: int) -> list[PrimExpr]:
     """The indices of an element once the columns of each lane are a line apart."""
     rest = [i for n, i in enumerate(index) if n != columns.dim]
     turn, at = index[columns.dim] // columns.period, index[columns.dim] % columns.period

@@ -128,7 +128,7 @@ def _dims(block: Facts) -> list[tuple[Axis, int]]:
     ]
 
 
-def _tie(reads: Sequence[tuple[Rows, Facts, list[Any]]], dim: int) -> int | None:
+def _tie(reads: Sequence[tuple[Rows, Facts, list[Range]]], dim: int) -> int | None:
     """The axis of the result by which all reads go along a dimension."""
     found: set[int | None] = set()
     for ties, reader, region in reads:
@@ -162,7 +162,7 @@ def is_operand(block: Facts) -> bool:
     return not (block.reduction or block.is_output) and all(map(is_operand, block.producers))
 
 
-def operands(block: Facts) -> dict[Buffer, list[Any]]:
+def operands(block: Facts) -> dict[Buffer, list[PrimExpr | None]]:
     """What a block reads beside its own result: indices by buffer."""
     own = region_buffer(block.stmt.writes[0])
     found: dict[Any, list[Any]] = {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...machine.gpu import WARP
 from ...tvm import region_buffer, scope_of, structural_equal, walk
-from ...tvm.types import Buffer, PrimExpr, Schedule, Stmt, TirNode
+from ...tvm.types import Buffer, PrimExpr, PrimVar, Schedule, Stmt, TirNode
 from ...tvm.values import Unknown, evaluated
 from ..steps.blocks import Facts, facts
 from .plan import BlockPlan
@@ -107,7 +107,7 @@ def _first(region: TirNode) -> list[PrimExpr]:
 def _places(sch: Schedule) -> list[_Place]:
     realized: list[Any] = []
 
-    def visit(node: Any) -> None:
+    def visit(node: Stmt) -> None:
         if type(node).__name__.endswith("BlockRealize"):
             realized.append(node)
 
@@ -120,7 +120,7 @@ def _places(sch: Schedule) -> list[_Place]:
 
 
 def _use(
-    places: Sequence[_Place], regions: Sequence[tuple[int, Any]], plan: BlockPlan
+    places: Sequence[_Place], regions: Sequence[tuple[int, TirNode]], plan: BlockPlan
 ) -> Use | None:
     """None: nothing is known of it."""
     paths = [places[n].loops for n, _ in regions]
@@ -136,7 +136,7 @@ def _use(
     return Use(_together(found), first, last, width_of(region_buffer(regions[0][1]).dtype))
 
 
-def width_of(dtype: Any) -> int:
+def width_of(dtype: object) -> int:
     """Bytes of an element."""
     bits = re.search(r"\d+", str(dtype))
     return max(1, int(bits[0]) // 8) if bits else 1
@@ -163,7 +163,7 @@ def _wanted(place: _Place, region: TirNode, around: int, plan: BlockPlan) -> Ite
 
 def _turns(
     loops: Sequence[Stmt], around: int, number: np.ndarray, plan: BlockPlan
-) -> tuple[dict[Any, Any], int]:
+) -> tuple[dict[PrimVar, np.ndarray], int]:
     """Values of the variables of loops, of threads all, of others some: [turn, warp, lane]; and how
     often a thread comes.
     """

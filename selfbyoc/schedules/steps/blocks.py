@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ...tvm import child_blocks, is_reduction, param_buffers, region_buffer, scope_of, walk
-from ...tvm.types import Block, PrimExpr, Schedule, Stmt, TirNode
+from ...tvm.types import Block, PrimExpr, PrimVar, Range, Schedule, Stmt, TirNode
 from .indices import Axis, groups_in, is_axis, uses
 
 # An expression with one of these is not computed again for every reader.
@@ -104,7 +104,7 @@ class Facts:
         return bool(found)
 
     @property
-    def variables(self) -> list[list[Any]]:
+    def variables(self) -> list[list[PrimVar]]:
         """For each axis the variables of the loops that it follows from."""
         realized: list[Any] = []
 
@@ -188,13 +188,13 @@ def facts(sch: Schedule) -> list[Facts]:
     return [Facts(sch, block) for block in child_blocks(sch)]
 
 
-def others(sch: Schedule, stages: Any) -> list[Facts]:
+def others(sch: Schedule, stages: object) -> list[Facts]:
     """The blocks that no role names: arguments reshaped or packed at run time, constants."""
     named = [sch.get(block) for block in leaves(stages)]
     return [b for b in facts(sch) if not any(b.stmt.same_as(known) for known in named)]
 
 
-def leaves(stages: Any) -> list[Block]:
+def leaves(stages: object) -> list[Block]:
     """The blocks in a dataclass of stages by role, of which some may be absent."""
     if stages is None:
         return []
@@ -231,7 +231,7 @@ def same_elements(producer: Facts, consumer: Facts) -> bool:
     return _is_identity(regions[0].region, consumer.spatial)
 
 
-def _is_identity(region: Sequence[Any], axes: Sequence[Axis]) -> bool:
+def _is_identity(region: Sequence[Range], axes: Sequence[Axis]) -> bool:
     return len(region) == len(axes) and all(
         r.min.same_as(a.var) or a.extent == 1 for r, a in zip(region, axes, strict=True)
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 from ...language.decisions import choose
 
@@ -27,11 +27,13 @@ def best(values: Iterable[T], default: T, count: int = 3) -> list[T]:
     return [default, *[v for v in values if v != default][: count - 1]]
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: T) -> T:
     return value
 
 
-def decided(name: str, found: Sequence[T], key: Callable[[T], Any] = _itself, count: int = 3) -> T:
+def decided(
+    name: str, found: Sequence[T], key: Callable[[T], Hashable] = _itself, count: int = 3
+) -> T:
     """The first of the values, which come best first, unless a tuner or a record decides for one of
     the next. Decisions know a value by its `key`; of several with one key the first counts.
     """

@@ -8,7 +8,6 @@ outside of its buffers, spill registers or leave elements out. No build asks; th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...machine import Machine
 from .tiles import RegisterTile
@@ -31,7 +30,7 @@ def undivided(what: str, extent: int, part: int) -> Faults:
         yield f"{what}: {part} does not divide {extent}"
 
 
-def unlike(what: str, found: Any, expected: Any) -> Faults:
+def unlike(what: str, found: object, expected: object) -> Faults:
     """What the ops or the machine say otherwise."""
     if found != expected:
         yield f"{what}: {found}, expected {expected}"

@@ -7,6 +7,7 @@ where(isnan(bound), inf, bound). No pattern can see an op in a lowered function.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tvm import relax
@@ -63,7 +64,7 @@ def _number(expr: Expr) -> float | None:
     return None if array is None or array.size != 1 else float(array.reshape(-1)[0])
 
 
-def _bound(func: tir.PrimFunc, count: int) -> tuple[Any, float | None] | None:
+def _bound(func: tir.PrimFunc, count: int) -> tuple[Callable[..., PrimExpr], float | None] | None:
     """(Max or Min, the number) of `out[i] = max(x[i], number)`; no number: the second argument."""
     nodes: list[Any] = []
     walk(func.body, nodes.append)

@@ -82,7 +82,7 @@ class _Cuts:
         near = all(self.are_near(var, source) for var in known)
         return known if is_whole and apart and near else {}
 
-    def _squeezed(self, var: Expr, cut: Cut) -> tuple[Any, Cut]:
+    def _squeezed(self, var: Expr, cut: Cut) -> tuple[Expr, Cut]:
         """The slice together with the squeeze that alone reads it."""
         (reader, *others) = self.readers.get(var, [None])
         squeeze: Any = self.values.get(reader)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_numpy
-from ...tvm.types import Expr
+from ...tvm.types import Expr, PrimExpr
 from .exprs import is_op, open_shape, plain_numbers
 
 
@@ -28,7 +27,7 @@ class Cut:
         return Cut(value, axis, self.begin * per, self.end * per, drops)
 
 
-def cut_of(value: Any) -> Cut | None:
+def cut_of(value: Expr) -> Cut | None:
     """What a slice with a step of one, or an item, reads."""
     if is_op(value, "take") and isinstance(value.args[1], Constant):
         index = constant_numpy(value.args[1])
@@ -49,7 +48,7 @@ def cut_of(value: Any) -> Cut | None:
     return Cut(value.args[0], axis % len(extents), begin, end) if inside else None
 
 
-def _lies_in(begin: int, end: int, extent: Any) -> bool:
+def _lies_in(begin: int, end: int, extent: PrimExpr) -> bool:
     return isinstance(extent, int) and 0 <= begin < end <= extent
 
 

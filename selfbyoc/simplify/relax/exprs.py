@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+import numpy as np
 from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import Analyzer, constant_numpy
-from ...tvm.types import Expr, Function, IRModule
+from ...tvm.types import Expr, Function, IRModule, PrimExpr
 
 STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
 
@@ -27,7 +27,7 @@ def _is_step(func: Function) -> bool:
     return func.attrs is not None and STEP in func.attrs
 
 
-def leaves(value: Expr) -> Iterator[Any]:
+def leaves(value: Expr) -> Iterator[Expr]:
     """What a value is made of."""
     if isinstance(value, relax.Call):
         for arg in value.args:
@@ -46,7 +46,7 @@ def is_op(value: Expr | None, name: str) -> bool:
     return isinstance(value, relax.Call) and getattr(value.op, "name", "") == f"relax.{name}"
 
 
-def array_of(expr: Expr) -> Any:
+def array_of(expr: Expr) -> np.ndarray | None:
     """What a constant holds; None for any other."""
     return constant_numpy(expr) if isinstance(expr, Constant) else None
 
@@ -62,7 +62,7 @@ def static_shape(expr: Expr) -> list[int]:
     return [] if any(not isinstance(e, int) for e in extents) else extents
 
 
-def open_shape(expr: Expr) -> list[Any]:
+def open_shape(expr: Expr) -> list[PrimExpr]:
     """Extents as far as they are known: numbers, and expressions of open sizes."""
     ty = expr.ty
     if not isinstance(ty, relax.TensorType) or not isinstance(ty.shape, relax.ShapeExpr):

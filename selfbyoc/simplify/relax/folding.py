@@ -83,7 +83,7 @@ def _is_weight(call: Expr) -> bool:
     return weight is not None and call.attrs.dtype == "float32" and stays(weight)
 
 
-def _is_open(leaf: Any) -> bool:
+def _is_open(leaf: Expr) -> bool:
     """Whether it is not known yet: a shape or a number with a symbol, or something unheard of."""
     if isinstance(leaf, relax.ShapeExpr):
         return not all(hasattr(extent, "value") for extent in leaf.values)
@@ -134,7 +134,7 @@ def _computed(bindings: list[Binding], wanted: list[Expr]) -> list[np.ndarray]:
     return [tensor.numpy() for tensor in found]
 
 
-def _renewed(value: Expr, new: dict[Expr, Expr]) -> Any:
+def _renewed(value: Expr, new: dict[Expr, Expr]) -> Expr:
     """A value over other variables."""
     if isinstance(value, relax.Call):
         args = [_renewed(arg, new) for arg in value.args]

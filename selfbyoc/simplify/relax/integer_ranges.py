@@ -20,7 +20,7 @@ from tvm import relax
 from ...ir.relax import Constant
 from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tir
-from ...tvm.types import Expr, PrimExpr
+from ...tvm.types import Expr, PrimExpr, Shape
 from .. import intervals
 from ..intervals import FALSE, MOST, OF_TWO, TRUE, Interval
 from .exprs import are_same, is_op, open_shape, plain_numbers
@@ -77,18 +77,18 @@ class WhatRangesDecide(relax.PyExprMutator):
         made = relax.Call(call.op, args, call.attrs, call.ty_args, call.span)
         return self.builder_.normalize(made)
 
-    def _chosen(self, call: Expr, _: Any) -> Expr | None:
+    def _chosen(self, call: Expr, _: Shape) -> Expr | None:
         condition, yes, no = call.args
         return {TRUE: yes, FALSE: no}.get(self._range(condition) or (0, 1))
 
-    def _without_neutral(self, call: Expr, _: Any) -> Expr | None:
+    def _without_neutral(self, call: Expr, _: Shape) -> Expr | None:
         name = call.op.name.removeprefix("relax.")
         for n in (1, 0) if name != "subtract" else (1,):
             if self._range(call.args[n]) == _NEUTRAL[name]:
                 return call.args[1 - n]
         return None
 
-    def _taken(self, call: Expr, shape: Any) -> Expr | None:
+    def _taken(self, call: Expr, shape: Shape) -> Expr | None:
         data, index = call.args
         extents = open_shape(data)
         if not extents or call.attrs.axis is None:
@@ -106,7 +106,7 @@ class WhatRangesDecide(relax.PyExprMutator):
             return constant(row.reshape(*row.shape[:axis], *ones, *row.shape[axis + 1 :]))
         return self._slice_of_all(array, axis, index)
 
-    def _slice_of_all(self, array: np.ndarray, axis: int, index: Expr) -> Any | None:
+    def _slice_of_all(self, array: np.ndarray, axis: int, index: Expr) -> Expr | None:
         """A constant taken by a slice of a constant, if that makes it no larger."""
         made = self._bound(index)
         indices = _array(made.args[0]) if is_op(made, "strided_slice") else None
@@ -125,7 +125,7 @@ class WhatRangesDecide(relax.PyExprMutator):
             expr = self.lookup_binding(expr)
         return expr
 
-    def _counted(self, expr: Expr) -> Any | None:
+    def _counted(self, expr: Expr) -> PrimExpr | None:
         """n where the elements are 0, 1, ... n - 1 in this order."""
         made = self._bound(expr)
         if self._range(expr) is None:  # integers that begin again at their least, say
@@ -169,7 +169,7 @@ class WhatRangesDecide(relax.PyExprMutator):
         return None if a is None or b is None else OF_TWO[name](a, b)
 
 
-def _array(expr: Any) -> Any:
+def _array(expr: Expr) -> np.ndarray | None:
     return constant_numpy(expr) if isinstance(expr, Constant) else None
 
 

@@ -8,8 +8,6 @@ Both are exact where kernels of levels compute them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from tvm import relax
 
@@ -34,10 +32,10 @@ class IntegersAsLevels(relax.PyExprMutator):
             made = self._scaled(done)
         return done if made is None else made
 
-    def _bound(self, arg: Expr) -> Any:
+    def _bound(self, arg: Expr) -> Expr:
         return self.lookup_binding(arg) if isinstance(arg, relax.Var) else None
 
-    def _of_integers(self, call: Expr) -> Any | None:
+    def _of_integers(self, call: Expr) -> Expr | None:
         """A product, perhaps with a bias."""
         product, bias = self._bound(call.args[0]), None
         if is_op(product, "add"):
@@ -57,7 +55,7 @@ class IntegersAsLevels(relax.PyExprMutator):
             return made
         return relax.op.add(self.builder_.emit(made), relax.op.astype(bias, "float32"))
 
-    def _weight(self, arg: Expr) -> tuple[Any, Any] | None:
+    def _weight(self, arg: Expr) -> tuple[Expr, Expr] | None:
         """A constant weight and 0: less a zero point that is not its middle."""
         array = array_of(arg)
         if array is None:
@@ -76,7 +74,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         dtype = "int8" if most < 128 else "int16"
         return constant(array.astype(dtype)), constant(np.zeros((), "int8"))
 
-    def _centred(self, arg: Expr) -> tuple[Any, Any] | None:
+    def _centred(self, arg: Expr) -> tuple[Expr, Expr] | None:
         """The levels and the zero point of `cast(levels) - cast(zero)` in int32."""
         made = self._bound(arg)
         both = made.args if is_op(made, "subtract") else [arg]
@@ -104,7 +102,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         bias = self.builder_.emit(relax.op.multiply(made.args[1], scale))
         return relax.op.add(self.builder_.emit(scaled), bias)
 
-    def _product(self, arg: Expr) -> Any | None:
+    def _product(self, arg: Expr) -> Expr | None:
         """A product of levels whose scale is 1 yet; behind a bias, if need be."""
         made = self._bound(arg)
         if is_op(made, "add"):
@@ -114,7 +112,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         left = self._bound(made.args[0])
         return made if is_op(left, "dequantize") and _is_one(left.args[1]) else None
 
-    def _scaled_product(self, product: Expr, scale: Expr) -> Any | None:
+    def _scaled_product(self, product: Expr, scale: Expr) -> Expr | None:
         if scale.ty.ndim > product.ty.ndim:
             return None
         left, weight = (self._bound(arg) for arg in product.args)

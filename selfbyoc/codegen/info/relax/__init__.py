@@ -17,7 +17,7 @@ from ....ir.relax import read_call
 from ....ops.attrs import plain
 from ....ops.vocabulary import is_declared
 from ....tvm import tir, tvm
-from ....tvm.types import BlockBuilder, Expr, PrimFunc
+from ....tvm.types import Attr, BlockBuilder, Expr, PrimFunc
 from ..accesses import blocks_of
 from ..lineage import labelled
 from ..op_info import attach, record, recorded_of
@@ -97,7 +97,7 @@ def _is_known(call: Expr) -> bool:
     return is_declared(call.op.name.removeprefix("relax."))
 
 
-def _all_attrs(call: Expr) -> dict[str, Any]:
+def _all_attrs(call: Expr) -> dict[str, Attr]:
     """Every attribute of an op that the vocabulary has no name for."""
     if call.attrs is None:
         return {}
@@ -105,7 +105,7 @@ def _all_attrs(call: Expr) -> dict[str, Any]:
     return {field.name: _text(getattr(call.attrs, field.name)) for field in fields}
 
 
-def _text(value: Any) -> Any:
+def _text(value: Attr) -> Attr:
     found = plain(value)
     is_data = found is None or isinstance(found, (bool, int, float, str, tuple))
     return found if is_data else str(value)

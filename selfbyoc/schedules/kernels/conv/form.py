@@ -35,7 +35,7 @@ class Conv2d:
         return reader(self.x, p, self.attrs, self.operands.outside(self.x), self.name)
 
 
-def nothing_stays(work: Work, stages: Any) -> set[str]:
+def nothing_stays(work: Work, stages: object) -> set[str]:
     """Of a form whose stages are all sums, or copies for a window."""
     return set()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....tvm.types import Tensor
 from ..winograd import compute as winograd
 from ..winograd import pack as winograd_pack
@@ -27,7 +25,7 @@ from .pointwise import schedule as pointwise_schedule
 from .pointwise.plan import PointwisePlan
 
 
-def _rows(weight: Tensor, plan: Any, groups: int) -> Tensor:
+def _rows(weight: Tensor, plan: object, groups: int) -> Tensor:
     """Blocks of output channels that are rows of register tiles."""
     return direct_pack.pack(weight, groups)
 
@@ -67,6 +65,6 @@ FORMS = (
 _BY_PLAN = {form.plan: form for form in FORMS}
 
 
-def form_of(plan: Any) -> Form:
+def form_of(plan: object) -> Form:
     """The form that a plan is of."""
     return _BY_PLAN[type(plan)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....codegen.info.ops import Ops
 from ....graph import OpCall
@@ -16,7 +15,7 @@ from ....ops.cells import Cell, cells
 from ....tir.recurrences import CARRIED
 from ....tvm import te, tir
 from ....tvm.own_ops import dot
-from ....tvm.types import PrimExpr, Tensor
+from ....tvm.types import Attr, PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from ..words import of_axis, word_of
@@ -147,7 +146,7 @@ class _Stages:
 
     # ---- their parts
 
-    def _stage(self, name: str, element: Callable[..., PrimExpr], **attrs: Any) -> Tensor:
+    def _stage(self, name: str, element: Callable[..., PrimExpr], **attrs: Attr) -> Tensor:
         """A stage of the cell of each direction; of two that differ, either is chosen."""
 
         def chosen(*i: PrimExpr) -> PrimExpr:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....tvm import te
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
@@ -12,7 +10,7 @@ from .forms import paired_blocks
 from .normal import NormalPlan
 
 
-def pack_weight(weight: Tensor, plan: Any) -> Tensor:
+def pack_weight(weight: Tensor, plan: object) -> Tensor:
     """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k. Any
     plan reads it.
     """

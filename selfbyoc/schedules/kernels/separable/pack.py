@@ -11,7 +11,7 @@ from ...steps.tensors import extents, or_zero, split_index
 from ...steps.tiles import BLOCK, blocks_of
 
 
-def pack_blocks(weight: Tensor, plan: Any) -> Tensor:
+def pack_blocks(weight: Tensor, plan: object) -> Tensor:
     """[O, I, H, W] -> [O/16, I, H, W, 16], zeros after the last channel. Any plan reads it."""
     channels, *inner = extents(weight)
     blocks = blocks_of(channels)

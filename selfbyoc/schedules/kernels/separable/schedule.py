@@ -10,7 +10,6 @@ so that each core reads its part of the weights only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
@@ -63,7 +62,7 @@ def _by_blocks(sch: Schedule, stages: Stages, plan: SeparablePlan) -> None:
         last()
 
 
-def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
+def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Loop]:
     """The result by bands of some vectors of channels, read out of their tiles; -> the loop of
     tasks, and what decomposes the sums.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....language.decisions import choose, is_symbolic
 from ....machine import Machine
@@ -13,6 +12,7 @@ from ...steps.blocks import stored_at_once
 from ...steps.candidates import best, decided
 from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.tiles import BLOCK, blocks_of
+from ..conv.layer import Layer
 from .cost import costs, near, usual_form
 from .tasks import Products, pays_as_blocks, usual_products, usual_tiling
 from .tiling import MOST_WHOLE_TILES, Tiling, apart, as_images
@@ -63,7 +63,7 @@ class WinogradPlan:
         """Blocks of 16 output channels."""
         return blocks_of(self.out[1])
 
-    def faults(self, layer: Any, cpu: Machine) -> Faults:
+    def faults(self, layer: Layer, cpu: Machine) -> Faults:
         """Of this plan for a layer."""
         t, p, images = self.tiling, self.products, as_images(self.out, self.apart)
         own = self.out, self.pads, self.apart, self.window

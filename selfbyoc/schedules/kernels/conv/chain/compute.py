@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .....codegen.info.ops import Ops, OpView
 from .....tvm import te, tir
@@ -50,7 +50,11 @@ def _relu(value: PrimExpr, bias: Tensor | None, channel: PrimExpr) -> PrimExpr:
 
 
 def _staged(
-    x: Tensor, weights: tuple[Tensor, ...], biases: Any, ops: Ops, plans: ConvPlans
+    x: Tensor,
+    weights: tuple[Tensor, ...],
+    biases: Sequence[Tensor | None],
+    ops: Ops,
+    plans: ConvPlans,
 ) -> StagedStages:
     """One convolution after the other."""
     found = {}
@@ -70,7 +74,7 @@ def _stage(y: Tensor, bias: Tensor | None, name: str) -> Tensor:
 
 
 def _melted(
-    x: Tensor, weights: tuple[Tensor, ...], biases: Any, ops: Ops, m: Melted
+    x: Tensor, weights: tuple[Tensor, ...], biases: Sequence[Tensor | None], ops: Ops, m: Melted
 ) -> MeltedStages:
     """Both convolutions by blocks of the second one's rows; the block's number is an axis."""
     zero, (w1, w2), p, first = tir.const(0, "float32"), weights, m.second.lanes, m.first.lanes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +107,9 @@ def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
     return te.compute(shape, lambda n, c, y, z: x(n, c, y * down, z * along), name=f"{name}_pixels")
 
 
-def _panels(pixel: Any, read: Shape, dtype: str, plan: PointwisePlan, name: str) -> Tensor:
+def _panels(
+    pixel: Callable[..., PrimExpr], read: Shape, dtype: str, plan: PointwisePlan, name: str
+) -> Tensor:
     """The pixels of each tile; those after the last are zero."""
 
     def element(

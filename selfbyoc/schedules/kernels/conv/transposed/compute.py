@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,7 @@ def transposed(inputs: Sequence[Tensor], call: OpCall, plan: TransposedPlan) -> 
     return TransposedStages(convs, result)
 
 
-def _pixel(plan: TransposedPlan, convs: Mapping[str, Any]) -> Any:
+def _pixel(plan: TransposedPlan, convs: Mapping[str, Any]) -> Callable[..., PrimExpr]:
     """A pixel of the result, out of the convolution of its phase."""
     u = plan.upsampling
 
