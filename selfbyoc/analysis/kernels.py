@@ -15,7 +15,7 @@ from ..codegen.hook import hook
 from ..codegen.schedule import schedule_external
 from ..codegen.stack import Stacked
 from ..language.composite import Composite
-from ..language.decisions import for_every_size_of
+from ..language.decisions import Decisions, for_every_size_of
 from ..language.match.match import Match
 from ..partition.generation import ir
 from ..partition.report import report
@@ -46,7 +46,7 @@ class Kernel:
         source = self.source.at(own)
         return replace(self, source=source, match=match_of(source), sizes=own)
 
-    def planning(self) -> AbstractContextManager[None]:
+    def planning(self) -> AbstractContextManager[Decisions | None]:
         """Decide as the hook does: where there are symbols, what fits every size."""
         return for_every_size_of((self.sizes or self.source.sizes).values())
 

@@ -146,8 +146,8 @@ class _Function:
         params = [inspect.Parameter(name, one) for name in names(program).values()]
         self.__signature__ = inspect.Signature(params)
 
-    def __call__(self, **args: Arg) -> Array | tuple[Array, ...]:
-        found: list[Any] = []
+    def __call__(self, **args: Arg) -> Node | tuple[Node, ...]:
+        found: list[Node] = []
         called = names(self.program)
         for index, node in enumerate(self.program.nodes):
             ins: list[Node] = [found[i] for i in node.inputs]
