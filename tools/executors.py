@@ -20,7 +20,8 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from executor_cells.cells import BUILT, EXPORTED, Cell, Outcome, cells, roads
+from executor_cells.cells import BUILT, EXPORTED, Cell, Outcome, cells
+from executor_cells.generation import roads
 from executor_cells.known import reason, to_be_mended
 from executor_cells.matrix import judged
 from executor_cells.page import page

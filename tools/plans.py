@@ -33,6 +33,9 @@ from plan_draws.asked import families
 from plan_draws.chunks import PLANS, Chunk, replayed, run
 from plan_draws.table import tables
 
+from selfbyoc.commands.fuzz.judge import Judge
+from selfbyoc.commands.fuzz.targets import Setting
+
 Line = dict[str, Any]
 
 
@@ -123,7 +126,7 @@ def add_line(path: Path | None, line: str) -> None:
 def _build(args: argparse.Namespace) -> int:
     """Build programs of each family, in one process; the exit status is 1 if one is wrong."""
     lines = read(args.json) if args.json else []
-    judge = builds.Judge(builds.Setting(), builds.SECONDS)
+    judge = Judge(Setting(), builds.SECONDS)
     try:
         for family, number in builds.waiting(args.family or families(), args.build, lines):
             line = builds.built(family, args.seed, number, judge)

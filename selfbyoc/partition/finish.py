@@ -19,18 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.attributes import is_passed
-from ..codegen.external import (
-    COMPOSITE,
-    PACKED,
-    RANGES,
-    SCALARS,
-    TARGET,
-    External,
-    is_for,
-    match_of,
-    packed_params,
-)
+from ..codegen.attributes import PACKED, SCALARS, is_passed
+from ..codegen.external import COMPOSITE, RANGES, TARGET, External, is_for, match_of, packed_params
 from ..codegen.fallback import builtin_of
 from ..codegen.hook import hook
 from ..codegen.pack import described, packable, packed_types, packers

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.generation import rewritten
-from ..ir.rewriting import Editor, Expr, Made
-from ..tvm.types import IRModule
+from ..ir.rewriting import Editor, Made
+from ..tvm.types import Expr, IRModule
 from .weights import out_dtype, weight_by_units
 
 Array = np.ndarray

@@ -7,12 +7,13 @@ from collections.abc import Collection
 import numpy as np
 
 from ..ir.generation import rewritten
-from ..ir.rewriting import Editor, Expr, Made
+from ..ir.rewriting import Editor, Made
 from ..ops.few_bits import dequantised_groups
-from ..tvm.types import IRModule
+from ..tvm.types import Expr, IRModule
 from .generation import fold
 from .halves import is_half_weight
-from .levels import dequantised, is_dequantized
+from .level_values import dequantised
+from .levels import is_dequantized
 
 
 def with_float_weights(mod: IRModule, taken: Collection[Expr]) -> IRModule:

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..graph import HALVES
 from ..ir.generation import has_branches, rewritten
-from ..ir.rewriting import Editor, Expr, Made, as_it_was, dtype
-from ..tvm.types import IRModule
+from ..ir.rewriting import Editor, Made, as_it_was, dtype
+from ..tvm.types import Expr, IRModule
 from .weights import of_constant, weight_by_units
 
 LEAST = 1024  # elements of a weight that stays: of less there is nothing to save

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.rewriting import Editor, Expr, Made, dtype, is_kind, size_one
+from ..ir.rewriting import Editor, Made, dtype, is_kind, size_one
 from ..ops.vocabulary import is_declared
+from ..tvm.types import Expr
 from .level_values import (
     alike,
     around_zero,

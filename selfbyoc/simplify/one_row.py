@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.rewriting import Editor, Expr, Made, are_same, is_known
+from ..ir.rewriting import Editor, Made, are_same, is_known
 from ..ops.attrs import Raw, is_empty, pair, plain
 from ..ops.vocabulary import is_declared, is_elementwise_kind
-from ..tvm.types import Attr
+from ..tvm.types import Attr, Expr
 
 OF_TWO_AXES = {
     f"nn.{name}1d": f"nn.{name}2d" for name in ("conv", "max_pool", "avg_pool", "adaptive_avg_pool")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.rewriting import Editor, Expr, cast, dtype, size_one
+from ..ir.rewriting import Editor, cast, dtype, size_one
+from ..tvm.types import Expr
 from .level_values import is_level
 
 # Ops that give elements of their first input, by the names of either TVM.

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.rewriting import Editor, Expr, Made
+from ..ir.rewriting import Editor, Made
+from ..tvm.types import Expr
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.rewriting import Editor, Expr, Made, is_kind
+from ..ir.rewriting import Editor, Made, is_kind
 from ..ops.attrs import is_empty, plain
+from ..tvm.types import Expr
 
 PRODUCTS = ("dense", "matmul")
 

@@ -11,9 +11,8 @@ TVM takes a vector with a test of its lanes apart, wherever it is.
 
 from __future__ import annotations
 
-from ..tvm import Analyzer, dtype_of, tir
+from ..tvm import Analyzer, BlockRealize, dtype_of, tir
 from ..tvm.rewrite import map_loops, sequence, substitute, variables_in
-from ..tvm.symbolic import BlockRealize
 from ..tvm.types import PrimExpr, PrimFunc, Stmt
 from .lanes import conjuncts
 

@@ -9,7 +9,8 @@ import pytest
 from selfbyoc.tvm import GENERATION
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-from executor_cells.cells import EXPORTED, USUAL, Cell, Outcome, cells, roads  # isort: skip
+from executor_cells.cells import EXPORTED, USUAL, Cell, Outcome, cells  # isort: skip
+from executor_cells.generation import roads  # isort: skip
 from executor_cells.known import to_be_mended  # isort: skip
 from executor_cells.matrix import judged  # isort: skip
 from executor_cells.page import page  # isort: skip

@@ -6,17 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from selfbyoc.tvm import GENERATION
-
 from .calls import CALLS, OURS
+from .generation import VARIANTS, roads
 from .programs import PROGRAMS
-
-if GENERATION == "relay":
-    from . import relay as roads
-    from .relay_variants import VARIANTS
-else:
-    from . import relax as roads  # type: ignore[no-redef]
-    from .relax_variants import VARIANTS
 
 LEVELS = (0, 1, 2, 3)
 HOST, GENERIC = "host", "llvm"

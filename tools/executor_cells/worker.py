@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import selfbyoc
 from executor_cells.calls import OURS, called
-from executor_cells.cells import FILE, HOST, PROCESS, VARIANTS, Cell, roads
+from executor_cells.cells import FILE, HOST, PROCESS, Cell
+from executor_cells.generation import VARIANTS, roads
 from executor_cells.programs import BY_NAME, Arrays, Program
 from executor_cells.reload import reloaded
 from selfbyoc.ir.generation import ir

@@ -16,13 +16,13 @@ from selfbyoc.analysis.bounds.bounds import Plan, of_module
 from selfbyoc.analysis.bounds.proof import proof
 from selfbyoc.analysis.bounds.records import Listed
 from selfbyoc.analysis.bounds.runs import compiled
-from selfbyoc.commands.fuzz.attempt import Setting
 from selfbyoc.commands.fuzz.infer import infer
 from selfbyoc.commands.fuzz.judge import RAISED, Finding, Judge
 from selfbyoc.commands.fuzz.meaning import graph_of, model, numbers
 from selfbyoc.commands.fuzz.program import CONSTANT, INPUT, Program, from_json
 from selfbyoc.commands.fuzz.shapes import LIMIT, work
 from selfbyoc.commands.fuzz.shrink import shrunk
+from selfbyoc.commands.fuzz.targets import Setting
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.machine import host
 from selfbyoc.tir.lowering import finished

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...codegen.external import NOT_OWN, PACKED, SCALARS, packed_params
+from ...codegen.attributes import PACKED, SCALARS
+from ...codegen.external import NOT_OWN, packed_params
 from ...codegen.pack import pack_constants
 from ...codegen.tuning_record import TUNED, Tuned, told_by
 from ...graph import OpGraph

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...tvm import Analyzer, tir, tvm
-from .accesses import Expr, Extent, decoded
+from ...tvm.types import Expr
+from .accesses import Extent, decoded
 
 WHOLE, OUTER, INNER = "whole", "outer", "inner"
 Pair = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # an index when recorded, and now

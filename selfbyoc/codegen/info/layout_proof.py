@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .accesses import Accesses, BlockAccesses, Expr, Extent
+from ...tvm.types import Expr
+from .accesses import Accesses, BlockAccesses, Extent
 from .layout_map import LayoutMap, Pair, Prover, infer
 from .layout_record import Index, Inlined, index_of, replaced
 from .unknown import UNKNOWN

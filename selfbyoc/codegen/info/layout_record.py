@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from .accesses import Access, Accesses, BlockAccesses, Expr, substituted
+from ...tvm.types import Expr
+from .accesses import Access, Accesses, BlockAccesses, substituted
 
 Index = tuple[Expr, ...]
 

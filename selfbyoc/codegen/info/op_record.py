@@ -36,7 +36,7 @@ class TensorInfo:
     # tuple[int, ...], or UNKNOWN. A symbolic extent is its text, such as "n", or the number that it
     # was read at, which prints as the text (graph.Symbol); None: not known when compiling.
     shape: Any
-    dtype: str  # str, or UNKNOWN
+    dtype: Any  # str, or UNKNOWN
     layout: str | Unknown | None = None
 
     def __iter__(self) -> Iterator[Any]:

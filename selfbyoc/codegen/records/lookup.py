@@ -15,7 +15,8 @@ from typing import Any
 from ...errors import DecisionError, InputError, RecordWarning, SelfbyocError
 from ...graph import sizes_text
 from ...tvm.types import Target
-from ..external import PACKED, External
+from ..attributes import PACKED
+from ..external import External
 from ..symbolic.ranges import representatives
 from ..tuning_record import TUNED, TUNED_AT, Tuned
 from .record import Record, best, read

@@ -15,8 +15,9 @@ from ...machine import host
 from ...tvm import GENERATION, target_dict
 from ...tvm.types import Attr, PrimFunc, Target
 from ..apply import Scheduled
+from ..attributes import PACKED
 from ..cache.keys import digest, graph_data, of_code
-from ..external import NOT_OWN, PACKED, External, match_of, packed_params, takes_plain_ops
+from ..external import NOT_OWN, External, match_of, packed_params, takes_plain_ops
 from ..pack import described, pack_constants, packed_types
 from ..schedule import schedule_external, stacked_as
 from ..target import decisive

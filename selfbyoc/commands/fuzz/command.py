@@ -18,10 +18,10 @@ from ...machine import host
 from ...models.shapes import parse_shapes
 from ...tvm import GENERATION
 from ..progress import step
-from .attempt import Setting
 from .judge import KINDS, Finding
 from .run import Plan, Result, fuzz, replay
 from .tables import markdown, read_run
+from .targets import Setting
 
 _OF_FILES = ("graphs", "not valid", "builds", "refused", "refused by TVM too", "by TVM alone",
              "TVM alone is as wrong", "not compared")  # fmt: skip

@@ -13,11 +13,12 @@ import numpy as np
 
 from ...tuning.process import Failed, Process
 from . import attempt
-from .attempt import Alone, Ours, Setting
+from .attempt import Alone, Ours
 from .grow import twin
 from .infer import infer
 from .limits import limit_of, narrows, saturates, truncates
 from .program import Program
+from .targets import Setting
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from ...models.onnx_model import load_onnx
 from ...models.shapes import Shape, check_known
 from ...ops.vocabulary import KINDS
 from ...tvm import GENERATION
-from .attempt import Setting, composites_of
+from .attempt import composites_of
 from .grow import grown
 from .judge import Finding, Judge
 from .like.draw import Draw
@@ -31,7 +31,7 @@ from .like.source import read
 from .program import Program, from_json
 from .seeds import seeds
 from .shrink import shrunk
-from .targets import others
+from .targets import Setting, others
 from .writing import write
 
 SAME = 3  # of findings that may be one fault, so many are shrunk and written

@@ -10,8 +10,8 @@ from tvm import relax
 
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
-from ...tvm.types import Attr, Attrs, BlockBuilder, IRModule
-from . import Constant, Expr
+from ...tvm.types import Attr, Attrs, BlockBuilder, Expr, IRModule
+from . import Constant
 from .register import call_of
 
 

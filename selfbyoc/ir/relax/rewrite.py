@@ -10,9 +10,9 @@ import numpy as np
 from tvm import relax
 
 from ...tvm import constant_numpy, tvm
-from ...tvm.types import Attr, AttrsNode, Op, PrimExpr, Type
+from ...tvm.types import Attr, AttrsNode, Expr, Op, PrimExpr, Type
 from ..rewriting import Made, Rewriting, as_it_was
-from . import Attributes, Constant, Expr
+from . import Attributes, Constant
 from .emit import constant, emitted
 
 

@@ -12,8 +12,7 @@ from tvm import relay
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
 from ...tvm import tvm
-from ...tvm.types import Attr, Attrs, IRModule
-from . import Expr
+from ...tvm.types import Attr, Attrs, Expr, IRModule
 from .register import call_of
 
 

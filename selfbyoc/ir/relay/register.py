@@ -14,8 +14,8 @@ from ...graph import OpCall
 from ...ops.kind import Typed
 from ...ops.vocabulary import KINDS, attrs_of
 from ...tvm import GENERATION, attrs_dict, tvm
-from ...tvm.types import Attr, Attrs, AttrsNode, Buffer, Schedule, Target, Tensor, Type
-from . import Expr, _values
+from ...tvm.types import Attr, Attrs, AttrsNode, Buffer, Expr, Schedule, Target, Tensor, Type
+from . import _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
 

@@ -10,9 +10,8 @@ import numpy as np
 from tvm import relay
 
 from ...tvm import attrs_dict, constant_numpy, tvm
-from ...tvm.types import Attr, PrimExpr, Type
+from ...tvm.types import Attr, Expr, PrimExpr, Type
 from ..rewriting import Made, Rewriting, as_it_was
-from . import Expr
 from .emit import constant, emit_call
 from .walk import postorder, rebuild
 

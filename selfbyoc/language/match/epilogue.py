@@ -14,7 +14,7 @@ from ...graph import OpCall, OpGraph, Value
 from ...ops.mathfn import SHORT_POWERS
 from ...ops.vocabulary import is_elementwise_kind
 from ..composite import Composite
-from ..declared import root_kinds
+from ..outline import root_kinds
 from .match import Match, Ways, feeds_itself
 from .match import find_whole as find_plain
 from .miss import Miss

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...graph import OpCall, OpGraph, Value
-from ..declared import root_kinds
 from ..nodes import Item, Node
+from ..outline import root_kinds
 from ..roots import alike
 from .bound import Bound, Input
 from .growing import arguments

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 
 from tvm import relax
 
-from ...codegen.external import PACKED, read_attrs
+from ...codegen.attributes import PACKED
+from ...codegen.external import read_attrs
 from ...graph import type_text
 from ...ir.relax import Constant
 from ...simplify.relax.inline import inlined, is_op

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tvm import relay
 
-from ...codegen.external import PACKED, read_attrs
+from ...codegen.attributes import PACKED
+from ...codegen.external import read_attrs
 from ...graph import type_text
 from ...ir.relay.hollow import whole
 from ...ir.relay.walk import postorder, rebuild

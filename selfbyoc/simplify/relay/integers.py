@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.rewriting import Editor, Expr, Made, cast
+from ...ir.rewriting import Editor, Made, cast
+from ...tvm.types import Expr
 from ..level_values import around_zero, is_middle
 from ..levels import number
 from ..padded_levels import holds

@@ -24,9 +24,10 @@ from ....runtime.library import Library
 from ....runtime.tolerance import bound_of
 from ....tvm.types import IRModule
 from ...bench.reference import OLDEST_OPSET, reference
-from ..attempt import Alone, Setting, composites_of
+from ..attempt import Alone, composites_of
 from ..generation import planter
 from ..oracle import differing
+from ..targets import Setting
 from .mutant import KINDS, Array, Mutant
 from .protos import session
 from .rounding import moved, overflows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops, OpView
@@ -61,7 +61,10 @@ def _activation(call: OpView, x: PrimExpr) -> PrimExpr:
     return _GATED[call.kind](x)
 
 
-_GATED = {"hard_swish": mathfn.hard_swish, "silu": lambda x: x * mathfn.sigmoid(x)}
+_GATED: dict[str, Callable[[PrimExpr], PrimExpr]] = {
+    "hard_swish": mathfn.hard_swish,
+    "silu": lambda x: x * mathfn.sigmoid(x),
+}
 
 
 def layers(ops: Ops, args: Mapping[str, Tensor], names: Sequence[str], lanes: int) -> list[Layer]:

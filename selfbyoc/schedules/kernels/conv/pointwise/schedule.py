@@ -86,8 +86,8 @@ def _flatten(sch: Schedule, image: Facts, sums: Sequence[Facts]) -> None:
     """The image's pixels as one axis, and its reads of the sums simplified (0.27 does not)."""
     _, _, height, width = image.shape
     # Of one row TVM writes `x % width`, and takes a tile to read all of the sums for it.
-    flat = (lambda y, x: x) if height == 1 else (lambda y, x: y * width + x)
-    sch.transform_block_layout(image.block, lambda n, o, y, x: (n, o, flat(y, x)))
+    rows = 0 if height == 1 else width
+    sch.transform_block_layout(image.block, lambda n, o, y, x: (n, o, y * rows + x if rows else x))
     for block in sums:
         written = region_buffer(sch.get(block.block).writes[0])
         reads = [region_buffer(region) for region in sch.get(image.block).reads]
