@@ -375,3 +375,17 @@ def test_command_on_a_broken_file(tmp_path, capsys):
     assert captured.err.startswith("error: ")
     assert len(captured.err.splitlines()) == 1
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_each_verdict_is_told_as_it_comes(isolate):
+    told = []
+    found = verify(
+        dense_model(),
+        composites=[dense_relu()],
+        kinds=["zeros"],
+        isolate=isolate,
+        watch=told.append,
+    )
+    assert told == list(found.verdicts)
+    assert [verdict.composite for verdict in told] == ["dense_relu"]

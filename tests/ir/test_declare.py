@@ -116,6 +116,25 @@ def test_several_inputs_that_broadcast():
     run_case(composite, Case(x=(1, 10), scale=(6, 1), shift=(1,)))
 
 
+@pytest.mark.parametrize("commutes", [True, False])
+def test_inputs_that_may_change_places(commutes):
+    own = declare(
+        "larger_square",
+        compute=lambda x, y: tir.Max(x * x, y * y),
+        numpy=lambda x, y: np.maximum(x * x, y * y),
+        inputs=2,
+        commutes=commutes,
+    )
+    composite = Composite("after_relu", lambda x, y: own(op.relu(x), y))
+
+    def turned(x, y):
+        return own(y, op.relu(x))
+
+    found = run(composite, Case(turned, x=(3, 7), y=(3, 7)))
+    assert found.counts == ({"after_relu": 1} if commutes else {})
+    assert_close(found)
+
+
 def test_a_reduction():
     own = declare(
         "log_sum_exp",
