@@ -69,6 +69,9 @@ class Editor(Protocol):
         nothing; None of what is no tensor, or has an unknown number of axes.
         """
 
+    def is_tensor(self, x: Expr) -> bool:
+        """Whether it is one tensor: a tuple of one is none."""
+
     def dtypes(self, x: Expr) -> list[str]:
         """Of a tensor, or of a tuple's tensors; none of what is neither."""
 
@@ -96,8 +99,7 @@ Rewriting = Callable[[Made, Editor], Expr | None]
 
 def dtype(to: Editor, x: Expr) -> str:
     """Of one tensor; none of anything else."""
-    found = to.dtypes(x)
-    return found[0] if len(found) == 1 else ""
+    return to.dtypes(x)[0] if to.is_tensor(x) else ""
 
 
 def cast(to: Editor, x: Expr, wanted: str) -> Expr:
@@ -138,7 +140,7 @@ def as_it_was(to: Editor, before: Expr, now: Expr) -> Expr:
     fields, given = to.fields(now), to.fields(before)
     if fields is not None and given is not None:
         return to.joined([as_it_was(to, *each) for each in zip(given, fields, strict=True)])
-    if len(was) == 1:
+    if to.is_tensor(now):
         return cast(to, now, was[0])
     items = [to.item(now, n) if fields is None else fields[n] for n in range(len(was))]
     return to.joined([cast(to, item, old) for item, old in zip(items, was, strict=True)])

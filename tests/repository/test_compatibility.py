@@ -15,7 +15,7 @@ from compatible.table import BY_NAME, COMBINATIONS, PYTHONS, RELAX, RELAY, USUAL
 from compatible.tested import Result, counted
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "compatibility.md"
+DOCUMENT = ROOT / "docs" / "makers" / "compatibility.md"
 REPORT = """<testsuites><testsuite name="pytest">
 <testcase classname="tests.test_a" name="test_one"/>
 <testcase classname="tests.test_a" name="test_two[3|x]">

@@ -110,6 +110,9 @@ class _Editor(relax.PyExprMutator):
             return None
         return [int(e.value) if hasattr(e, "value") else e for e in ty.shape.values]
 
+    def is_tensor(self, x: Expr) -> bool:
+        return isinstance(getattr(x, "ty", None), relax.TensorType)
+
     def dtypes(self, x: Expr) -> list[str]:
         return _dtypes(getattr(x, "ty", None))
 

@@ -79,6 +79,9 @@ class _Editor:
             return None
         return [int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape]
 
+    def is_tensor(self, x: Expr) -> bool:
+        return isinstance(relay.transform.InferTypeLocal(x), relay.TensorType)
+
     def dtypes(self, x: Expr) -> list[str]:
         return _dtypes(relay.transform.InferTypeLocal(x))
 
