@@ -2,7 +2,7 @@
 that gives what stands for it.
 
     def without_casts(made: Made, to: Editor) -> Expr | None:
-        is_same = made.kind == "cast" and to.dtype(made.args[0]) == made.attrs["dtype"]
+        is_same = made.kind == "cast" and dtype(to, made.args[0]) == made.attrs["dtype"]
         return made.args[0] if is_same else None
 
     mod = rewritten(mod, without_casts)
@@ -105,11 +105,6 @@ def dtype(to: Editor, x: Expr) -> str:
 def cast(to: Editor, x: Expr, wanted: str) -> Expr:
     """A tensor of another dtype; itself where it has that."""
     return x if dtype(to, x) == wanted else to.emit("cast", x, dtype=wanted)
-
-
-def is_kind(made: Made | None, *kinds: str) -> bool:
-    """Whether an expression is a call of one of these."""
-    return made is not None and made.kind in kinds
 
 
 def size_one(to: Editor, x: Expr) -> bool:

@@ -4,6 +4,7 @@ vocabulary becomes that op, all else is an error that says what to write.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -79,11 +80,12 @@ def _compared(what: str, kind: str) -> Callable[..., Any]:
     return compare
 
 
-class Operators(Generic[Value]):
+class Operators(ABC, Generic[Value]):
     """What a value of a pattern does where Python or NumPy computes with it."""
 
+    @abstractmethod
     def _made(self, kind: str, *inputs: object) -> Value:
-        raise NotImplementedError
+        """An op of the vocabulary over these."""
 
     def __add__(self, other: Value | float) -> Value:
         return self._made("add", self, other)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.rewriting import Editor, Made, dtype, is_kind, size_one
+from ..ir.rewriting import Editor, Made, dtype, size_one
 from ..ops.vocabulary import is_declared
 from ..tvm.types import Expr
 from .level_values import (
@@ -34,7 +34,7 @@ from .level_values import (
     stays,
 )  # fmt: skip
 from .padded_levels import MOVES, held, pads
-from .weights import out_dtype
+from .weights import is_swap, out_dtype
 
 DEQUANTIZES = ("dequantize", "dequantize_groups")  # what makes floats of a weight's levels
 # Of which functions of one value are written: silu, hard-swish, gelu, lrn.
@@ -48,8 +48,7 @@ def shares(name: str, beside: Sequence[bool]) -> bool:
     """Whether a reader, by its op's name, computes with the value that other such readers have;
     `beside` says of each of its inputs whether it is a constant.
     """
-    kind = name.removeprefix("relax.").removeprefix("nn.")
-    return kind in _ELEMENTWISE or (kind == "add" and any(beside))
+    return name in _ELEMENTWISE or (name == "add" and any(beside))
 
 
 def is_dequantized(made: Made | None) -> bool:
@@ -159,7 +158,7 @@ class LevelsAsRead:
 def _moved(made: Made, to: Editor) -> Expr | None:
     """A move of dequantised levels as one of the levels, dequantised after it."""
     before = to.made(made.args[0])
-    if before is None or not is_kind(before, "dequantize"):
+    if before is None or before.kind != "dequantize":
         return None
     if to.array(before.args[0]) is not None:
         # A weight's is read as part of the product; dense layers of some TVMs have it by units.
@@ -172,11 +171,6 @@ def _moved(made: Made, to: Editor) -> Expr | None:
         return None
     moved = to.again(made, [before.args[0], *made.args[1:]])
     return to.emit("dequantize", moved, *before.args[1:], axis=-1, out_dtype=_to(before))
-
-
-def is_swap(made: Made) -> bool:
-    """Whether it transposes a matrix."""
-    return made.kind == "transpose" and made.attrs["axes"] in (None, (), (1, 0))
 
 
 def _turned(before: Made, to: Editor) -> Expr | None:

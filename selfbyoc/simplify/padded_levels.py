@@ -15,7 +15,7 @@ MOVES = frozenset(
 
 def pads(name: str) -> bool:
     """Whether an op, by its name, has padding that holds the zero point."""
-    return name.removeprefix("relax.").startswith("nn.conv")
+    return name.startswith("nn.conv")
 
 
 def held(image: Expr, to: Editor) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.rewriting import Editor, Made, is_kind
+from ..ir.rewriting import Editor, Made
 from ..ops.attrs import is_empty, plain
 from ..tvm.types import Expr
 
@@ -31,8 +31,12 @@ def out_dtype(made: Made) -> str | None:
 def of_constant(x: Expr, to: Editor) -> tuple[np.ndarray | None, bool]:
     """What a constant holds, and whether it is read transposed: its two axes, by an op."""
     before = to.made(x)
-    if before is None or not is_kind(before, "transpose"):
+    if before is None:
         return to.array(x), False
-    array = to.array(before.args[0])
-    is_turned = array is not None and array.ndim == 2 and before.attrs["axes"] in (None, (1, 0))
-    return (array, True) if is_turned else (None, False)
+    array = to.array(before.args[0]) if is_swap(before) else None
+    return (None, False) if array is None or array.ndim != 2 else (array, True)
+
+
+def is_swap(made: Made) -> bool:
+    """Whether it transposes a matrix."""
+    return made.kind == "transpose" and made.attrs["axes"] in (None, (), (1, 0))

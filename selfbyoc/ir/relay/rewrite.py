@@ -91,7 +91,7 @@ class _Editor:
             return x.fields[index]
         if before is not None and before.tuple_value.same_as(x):
             return before
-        return relay.TupleGetItem(x, index)
+        return relay.TupleGetItem(x, index, None if before is None else before.span)
 
     def joined(self, fields: Sequence[Expr]) -> Expr:
         return relay.Tuple(list(fields))
@@ -109,8 +109,7 @@ class _Editor:
         call, attrs = made.call, made.call.attrs
         if changed:
             attrs = tvm.ir.make_node(call.op.attrs_type_key, **{**made.raw, **changed})
-        types = () if changed else call.type_args
-        return relay.Call(call.op, list(args), attrs, types, self.span)
+        return relay.Call(call.op, list(args), attrs, span=self.span)  # types are inferred anew
 
     def _named(self, x: Expr) -> Expr:
         if not isinstance(x, relay.Call) or self.span is None:

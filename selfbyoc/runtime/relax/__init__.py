@@ -19,7 +19,7 @@ from ...machine.gpu import is_gpu
 from ...simplify.relax.exprs import steps_of
 from ...tvm import tensor, tvm
 from ...tvm.config import kernel_config
-from ...tvm.types import Executable, Function, Module, NDArray, Target
+from ...tvm.types import Executable, Module, NDArray, PackedFunc, Target
 from ..alignment import lies_well, read_only
 from ..compiled import Compiled
 from ..system_compiler import check_compiler
@@ -154,7 +154,7 @@ _CAST = re.compile(
 )
 
 
-def _result(main: Function, tensors: Sequence[NDArray]) -> NDArray:
+def _result(main: PackedFunc, tensors: Sequence[NDArray]) -> NDArray | Sequence[NDArray]:
     """What `main` returns. Of sizes that data decide the virtual machine says by an error of its
     own that they do not fit.
     """

@@ -72,7 +72,7 @@ def bound_arrays(
     return call_on_arrays
 
 
-def _result(machine: VirtualMachine, tensors: Sequence[NDArray]) -> NDArray:
+def _result(machine: VirtualMachine, tensors: Sequence[NDArray]) -> NDArray | Sequence[NDArray]:
     """What `main` returns. 0.17 has but one error for what a kernel asserts: ours say theirs."""
     try:
         return machine.invoke("main", *tensors)

@@ -20,10 +20,11 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...ir.relax.emit import constant
+from ...ir.rewriting import are_same
 from ...tvm import constant_numpy, tvm
 from ...tvm.types import Expr
 from .cuts import Cut, cut_of, item_of
-from .exprs import are_same, is_op, leaves, open_shape
+from .exprs import is_op, leaves, open_shape
 
 LEAST_ROWS = 16  # of the product: of fewer a slice is a short copy
 LEAST_COLUMNS = 16  # of a part: a block of packed weights, on every CPU

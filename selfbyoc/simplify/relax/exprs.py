@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from tvm import relax
 
 from ...ir.relax import Constant
-from ...tvm import Analyzer, constant_numpy
+from ...tvm import constant_numpy
 from ...tvm.types import Expr, Function, IRModule, PrimExpr
 
 STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
@@ -68,12 +68,6 @@ def open_shape(expr: Expr) -> list[PrimExpr]:
     if not isinstance(ty, relax.TensorType) or not isinstance(ty.shape, relax.ShapeExpr):
         return []
     return [int(e.value) if hasattr(e, "value") else e for e in ty.shape.values]
-
-
-def are_same(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether extents are equal at all sizes, as far as TVM can prove it."""
-    equal = Analyzer().can_prove_equal
-    return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def plain_numbers(arg: Expr) -> list[int]:

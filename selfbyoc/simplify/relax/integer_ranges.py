@@ -19,11 +19,12 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...ir.relax.emit import constant
+from ...ir.rewriting import are_same
 from ...tvm import constant_numpy, tir
 from ...tvm.types import Expr, PrimExpr, Shape
 from .. import intervals
 from ..intervals import FALSE, MOST, OF_TWO, TRUE, Interval
-from .exprs import are_same, is_op, open_shape, plain_numbers
+from .exprs import is_op, open_shape, plain_numbers
 
 # Ops that give elements of their first input; the first few in the same order, and all of them.
 _IN_ORDER = ("expand_dims", "reshape", "squeeze", "flatten")
