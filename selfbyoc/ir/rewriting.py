@@ -21,7 +21,7 @@ import numpy as np
 
 from ..ops.vocabulary import read_as, read_op
 from ..tvm import Analyzer
-from ..tvm.types import Attr, Attrs, Expr, PrimExpr
+from ..tvm.types import Attr, Attrs, AttrsNode, Expr, PrimExpr
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,22 +29,27 @@ class Made:
     """A call, its inputs rewritten before it.
 
     name   the op as its TVM registers it, Relax's without its prefix; none of a function
-    raw    its attributes as TVM has them
     args   what it is called with; of Relax shapes and numbers, too
     given  the same, as they were before
     call   the IR's node
+    read   how its TVM's attributes are read
     """
 
     name: str
-    raw: Attrs
     args: tuple[Expr, ...]
     given: tuple[Expr, ...]
     call: Expr
+    read: Callable[[AttrsNode], Attrs]
 
     @property
     def kind(self) -> str:
         """What it is in the vocabulary; its own name, where nobody declared it."""
         return read_as(self.name)
+
+    @cached_property
+    def raw(self) -> Attrs:
+        """Its attributes as TVM has them; most rewritings ask for those of few ops."""
+        return self.read(self.call.attrs)
 
     @cached_property
     def attrs(self) -> dict[str, Attr]:

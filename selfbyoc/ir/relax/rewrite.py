@@ -148,7 +148,7 @@ class _Editor(relax.PyExprMutator):
 def _read(call: relax.Call, args: Sequence[Expr]) -> Made:
     is_op = isinstance(call.op, tvm.ir.Op)
     name = call.op.name.removeprefix("relax.") if is_op else ""
-    return Made(name, Attributes(call.attrs), tuple(args), tuple(call.args), call)
+    return Made(name, tuple(args), tuple(call.args), call, Attributes)
 
 
 def _like(call: relax.Call, op: Op, args: Sequence[Expr], attrs: AttrsNode) -> relax.Call:

@@ -74,16 +74,16 @@ class _Editor:
         return constant_numpy(x) if isinstance(x, relay.Constant) else None
 
     def shape(self, x: Expr) -> list[PrimExpr] | None:
-        ty = relay.transform.InferTypeLocal(x)
+        ty = _type(x)
         if not isinstance(ty, relay.TensorType):
             return None
         return [int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape]
 
     def is_tensor(self, x: Expr) -> bool:
-        return isinstance(relay.transform.InferTypeLocal(x), relay.TensorType)
+        return isinstance(_type(x), relay.TensorType)
 
     def dtypes(self, x: Expr) -> list[str]:
-        return _dtypes(relay.transform.InferTypeLocal(x))
+        return _dtypes(_type(x))
 
     def item(self, x: Expr, index: int, before: Expr | None = None) -> Expr:
         """An item, `before` where nothing changed; the field of a tuple that is written out."""
@@ -119,7 +119,12 @@ class _Editor:
 
 def _read(call: relay.Call, args: Sequence[Expr]) -> Made:
     name = call.op.name if isinstance(call.op, tvm.ir.Op) else ""
-    return Made(name, attrs_dict(call.attrs), tuple(args), tuple(call.args), call)
+    return Made(name, tuple(args), tuple(call.args), call, attrs_dict)
+
+
+def _type(x: Expr) -> Type:
+    """As inferred, or inferred now, for which 0.17 makes a module, of a typed expression, too."""
+    return x._checked_type_ or relay.transform.InferTypeLocal(x)
 
 
 def _dtypes(ty: Type) -> list[str]:
