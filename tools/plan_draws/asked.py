@@ -23,7 +23,7 @@ from selfbyoc.language.match.match import Match, find_whole
 from selfbyoc.partition.extents import beyond
 from selfbyoc.tvm import te
 
-from .drawing import drawn
+from .programs import drawn
 
 Shapes = Mapping[str, tuple[int, ...] | None]
 TRIES = 12

@@ -1,4 +1,4 @@
-"""A case's program with other sizes and attributes, its ops and constants as they are.
+"""A program under change: what its values are, and how each op is asked for that.
 
 Types go from what is read to what is computed: an op is asked for its type (`give`), draws its
 attributes and the types of the arguments that nobody has drawn yet; or is told it (`need`), where
@@ -7,8 +7,8 @@ what it is added to or concatenated with has one. What each kind of op does is i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -17,17 +17,33 @@ from selfbyoc.commands.fuzz.program import ITEM, Node, Program
 from selfbyoc.ops.vocabulary import complete
 
 from . import sizes
-from .rules import RULES, Rule
 
+Shape = tuple[int, ...]
 Wanted = Sequence[int | None]  # a shape; None: any extent
 MOST = 1 << 30  # elements of a value
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`give(drawing, op)` draws what is below an op, `need(drawing, op, shape)` so that the result
+    has a shape; `free(drawing, argument)` is a shape that the op takes, where it asks for one.
+    """
+
+    give: Callable[[Drawing, int], None]
+    need: Callable[[Drawing, int, Wanted], None]
+    free: Callable[[Drawing, int], Shape] | None = None
+
+    @property
+    def is_shaping(self) -> bool:
+        """Whether it takes some shapes only."""
+        return self.free is not None
 
 
 class Drawing:
     """A program under change, and the types that are known of its nodes."""
 
-    def __init__(self, program: Program, rng: Random) -> None:
-        self.program, self.rng = program, rng
+    def __init__(self, program: Program, rng: Random, rules: Mapping[str, Rule]) -> None:
+        self.program, self.rng, self.rules = program, rng, rules
         self.nodes = list(program.nodes)
         self.types: dict[int, tuple[Type, ...]] = {}
         for index, node in enumerate(self.nodes):
@@ -106,9 +122,9 @@ class Drawing:
 
     def _rule(self, index: int) -> Rule:
         kind = self.nodes[index].kind
-        if kind not in RULES:
+        if kind not in self.rules:
             raise NotImplementedError(f"{kind}: no rule in tools/plan_draws/rules.py draws it")
-        return RULES[kind]
+        return self.rules[kind]
 
     def _first_rule(self, index: int) -> Rule:
         """Of the first op that reads an argument, or what is computed of it alone, and says which
@@ -121,27 +137,3 @@ class Drawing:
 
     def _reader(self, index: int) -> int:
         return next(i for i, n in enumerate(self.nodes) if index in n.inputs)
-
-
-OTHER = {
-    "float32": ("float64", "float16", "int8"), "int8": ("uint8", "int16"), "int32": ("int64",),
-}  # fmt: skip
-
-
-def _other_dtypes(program: Program, rng: Random) -> Program:
-    """The same, or with other dtypes: of an argument, or of all of a dtype."""
-    if rng.random() < 0.9:
-        return program
-    old = rng.choice([n.dtype for n in program.nodes if n.is_leaf])
-    new, most = rng.choice(OTHER.get(old, (old,))), rng.choice((1, 99))
-    leaves = [i for i, n in enumerate(program.nodes) if n.is_leaf and n.dtype == old][:most]
-    nodes = [replace(n, dtype=new) if i in leaves else n for i, n in enumerate(program.nodes)]
-    return replace(program, nodes=tuple(nodes))
-
-
-def drawn(program: Program, rng: Random) -> Program:
-    """A program of the same ops on other types, or Invalid."""
-    drawing = Drawing(_other_dtypes(program, rng), rng)
-    for output in program.outputs:
-        drawing.give(output)
-    return replace(program, nodes=tuple(drawing.nodes), grown=program.grown[:1])

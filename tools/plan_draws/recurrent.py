@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from selfbyoc.ops.cells import DIRECTIONS, FUNCTIONS, GATES, LSTM, NAMES
 
 from . import sizes
-
-if TYPE_CHECKING:
-    from .drawing import Drawing
+from .drawing import Drawing
 
 
 def recurrent(d: Drawing, at: int) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from selfbyoc.commands.fuzz.infer import Invalid
 from selfbyoc.ops.cells import GATES
@@ -12,28 +11,8 @@ from selfbyoc.ops.few_bits import BITS
 from selfbyoc.ops.resampling import MODES, ROUNDINGS
 
 from . import sizes
+from .drawing import Drawing, Rule, Shape, Wanted
 from .recurrent import recurrent
-
-if TYPE_CHECKING:
-    from .drawing import Drawing, Wanted
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """`give(drawing, op)` draws what is below an op, `need(drawing, op, shape)` so that the result
-    has a shape; `free(drawing, argument)` is a shape that the op takes, where it asks for one.
-    """
-
-    give: Callable[[Drawing, int], None]
-    need: Callable[[Drawing, int, Wanted], None]
-    free: Callable[[Drawing, int], Shape] | None = None
-
-    @property
-    def is_shaping(self) -> bool:
-        """Whether it takes some shapes only."""
-        return self.free is not None
 
 
 def _cannot(d: Drawing, at: int, wanted: Wanted) -> None:
