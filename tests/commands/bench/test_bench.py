@@ -1,6 +1,7 @@
 """The benchmark: workloads are right and their composites used, numbers are kept; nothing times."""
 
 import io
+import json
 import math
 import os
 from dataclasses import replace
@@ -215,6 +216,33 @@ def test_safetensors_are_read(tmp_path):
     np.testing.assert_array_equal(networks.read_safetensors(path)["a"], array)
     with pytest.raises(InputError, match="cannot be read"):
         networks.read_safetensors(tmp_path / "none")
+
+
+def test_weights_of_minilm_come_from_a_file(tmp_path):
+    """`--minilm`: what the file has is in the model, PyTorch's matrices turned."""
+    rng, shapes = np.random.default_rng(8), {
+        "embeddings.position_embeddings.weight": (512, 384),
+        "embeddings.token_type_embeddings.weight": (2, 384),
+        "encoder.layer.0.intermediate.dense.weight": (1536, 384),
+    }  # fmt: skip
+    given = {n: rng.standard_normal(s, np.float32) for n, s in shapes.items()}
+    header, at = {}, 0
+    for name, array in given.items():
+        header[name] = {
+            "dtype": "F32", "shape": list(array.shape), "data_offsets": [at, at + array.nbytes],
+        }  # fmt: skip
+        at += array.nbytes
+    text, path = json.dumps(header).encode(), tmp_path / "minilm.safetensors"
+    data = b"".join(a.tobytes() for a in given.values())
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    workload, *_ = Selection(["minilm-l6"], minilm=path).workloads()
+    found = {t.name: onnx.numpy_helper.to_array(t) for t in workload.model().graph.initializer}
+    places, kinds, matrix = given.values()
+    np.testing.assert_array_equal(found["places"], places[:128] + kinds[0])
+    np.testing.assert_array_equal(found["encoder.layer.0.intermediate.dense.weight"], matrix.T)
+    assert found["encoder.layer.1.intermediate.dense.weight"].shape == (384, 1536)
+    with pytest.raises(InputError, match="cannot be read"):
+        Selection(["minilm-l6"], minilm=tmp_path / "no").workloads()[0].model()
 
 
 # ---- statistics, with a clock that does as it is told

@@ -18,7 +18,7 @@ from selfbyoc.commands.fuzz.program import CONSTANT, INPUT, Node, Plant, Program
 from selfbyoc.commands.fuzz.run import Plan, Result, fuzz
 from selfbyoc.language.known import default_registry
 from selfbyoc.tuning.process import Failed
-from selfbyoc.tvm import GENERATION
+from selfbyoc.tvm import GENERATION, target_dict
 
 
 @pytest.fixture
@@ -247,6 +247,18 @@ def test_results_differ_in_shape_number_and_places_of_nan():
 def test_what_makes_no_sense_is_refused(more, text, capsys):
     assert main(["fuzz", *more]) == 1
     assert text in capsys.readouterr().err
+
+
+def test_how_much_llvm_makes_of_code_is_asked(tmp_path, capsys):
+    path = tmp_path / "all.json"
+    asked = ["fuzz", "--count", "1", "--seed", "5", "--opt-level", "0", "--json", str(path)]
+    assert main([*asked, "--output", str(tmp_path / "found")]) == 0
+    assert json.loads(path.read_text())["opt_level"] == 0
+    assert main(["fuzz", "--tables", str(path)]) == 0
+    assert "opt-level 0" in capsys.readouterr().out
+    program = Program((Node(INPUT, shape=(2,), dtype="float32"),), (0,))
+    levels = [target_dict(Setting(RUNS_HERE, (), n).of(program)).get("opt-level") for n in (0, 3)]
+    assert levels == [0, 3]
 
 
 def test_a_short_run_finds_nothing(tmp_path):

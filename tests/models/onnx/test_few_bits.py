@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import selfbyoc
+from selfbyoc.__main__ import main
 from selfbyoc.errors import InputError
 
 F32 = np.float32
@@ -207,6 +208,24 @@ def test_weights_of_few_bits_on_request(weights, group, tmp_path):
     library.export_library(tmp_path / "few.so")
     again = selfbyoc.load(tmp_path / "few.so")(index)[0]
     np.testing.assert_array_equal(again, library(index)[0])
+
+
+def test_the_command_takes_the_group(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    model, _ = network(rng)
+    onnx.save(model, tmp_path / "net.onnx")
+    asked = ["compile", str(tmp_path / "net.onnx"), "--weights", "int4", "-o"]
+    index, found = rng.integers(0, 50, 7), {}
+    for group in (32, 16):
+        path = tmp_path / f"{group}.so"
+        assert main([*asked, str(path), "--group", str(group)]) == 0
+        found[group] = selfbyoc.load(path)(index)[0]
+    mod = selfbyoc.from_onnx(model)
+    whole = selfbyoc.build(mod, weights="int4", group=16)(index)[0]
+    np.testing.assert_array_equal(found[16], whole)
+    assert not np.array_equal(found[16], found[32])
+    assert main([*asked, str(tmp_path / "none.so"), "--group", "12"]) == 1
+    assert "expected a multiple of 8, found 12" in capsys.readouterr().err
 
 
 def test_the_file_is_as_small_as_the_weights(tmp_path):
