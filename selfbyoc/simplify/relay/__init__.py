@@ -10,10 +10,14 @@ from tvm import relay
 from ...ir.relay.rewrite import rewritten
 from .inline import without_primitives
 from .integers import integers_as_levels
+from .multipliers import multipliers_as_scales
 
 Passes = tuple[Callable[[Any], Any], ...]
 
 BEFORE_HALVES: Passes = (without_primitives, relay.transform.InferType())
-BEFORE_LEVELS: Passes = (lambda mod: rewritten(mod, integers_as_levels),)
+BEFORE_LEVELS: Passes = (
+    lambda mod: rewritten(mod, multipliers_as_scales),
+    lambda mod: rewritten(mod, integers_as_levels),
+)
 AFTER_FOLDING: Passes = ()
 LAST: Passes = ()

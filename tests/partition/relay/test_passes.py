@@ -12,6 +12,7 @@ from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildca
 
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse
+from selfbyoc.simplify import simplified
 from selfbyoc.tvm import te, tvm
 
 PASSES = {
@@ -125,16 +126,48 @@ def test_relay_quantize_by_shifts_is_taken(rng):
     np.testing.assert_array_equal(found, by_hand(mod, x))
 
 
-def test_relay_quantize_by_multipliers_is_refused_with_the_reason(rng):
-    """Scaled by the largest weight: fixed_point_multiply in int64, which no pattern has."""
+def test_relay_quantize_by_multipliers_is_taken(rng):
+    """Scaled by the largest weight: fixed_point_multiply in int64 is a qnn.requantize."""
     mod = quantised("max", rng)
     parted = partition_for_tefuse(mod)
-    assert selfbyoc.report(parted).counts == {}
-    reasons = [r.reason for r in selfbyoc.report(parted).records if r.status == "refused"]
-    assert any("a bare int8 convolution is not taken" in reason for reason in reasons)
+    assert selfbyoc.report(parted).counts == {"conv2d_narrowed": 2}
+    assert "fixed_point_multiply" not in str(parted)
     x = rng.standard_normal((1, 5, 9, 7)).astype("float32")
     plain, ours = (run_graph(relay.build(m, target="llvm"), x) for m in (mod, parted))
+    assert len(np.unique(ours)) > 20
     np.testing.assert_array_equal(ours, plain)
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "shift", "ends", "is_scale"),
+    [
+        (3 << 29, -9, (-127, 127), True),
+        (3 << 29, 0, (-127, 127), True),
+        (1 << 30, 0, (-127, 127), False),  # a half, which 0.17 rounds in 32 bits
+        (3 << 29, 2, (-127, 127), False),  # a factor of 3
+        (3 << 29, -9, (0, 255), True),
+        ((3 << 29) + 1, -9, (-127, 127), False),  # float32 holds no such factor
+        (3 << 28, -9, (-127, 127), False),  # of 30 bits: qnn makes 31
+        (-(3 << 29), -9, (-127, 127), False),
+        (3 << 29, -9, (-127, float(1 << 31)), False),
+    ],
+)
+def test_a_multiplier_is_a_scale_where_both_mean_the_same(multiplier, shift, ends, is_scale):
+    data = relay.var("x", shape=(3, 5), dtype="int32")
+    y = relay.fixed_point_multiply(relay.cast(data, "int64"), multiplier, shift)
+    y = relay.cast(relay.clip(y, *ends), "int32")
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([data], y)))
+    simpler = simplified(mod)
+    assert ("qnn.requantize" in str(simpler)) == is_scale
+    assert ("fixed_point_multiply" in str(simpler)) != is_scale
+    if shift > 0 or multiplier == 1 << 30 or ends[1] >= 1 << 31:
+        return  # TVM 0.17 has no code for it
+    x = np.array([[-(1 << 31), -1, 0, 1, (1 << 31) - 1], [341, 342, -341, -342, 1023],
+                  [85_000, -85_000, 171, 170, 169]], "int32")  # fmt: skip
+    moved = (x.astype("int64") * multiplier + (1 << (30 - shift))) >> (31 - shift)
+    np.testing.assert_array_equal(
+        run_graph(relay.build(simpler, target="llvm"), x), np.clip(moved, *ends)
+    )
 
 
 def test_a_composite_without_a_compiler_is_relays_own():
