@@ -57,6 +57,11 @@ def dot(word: int, unsigned: PrimExpr, signed: PrimExpr) -> PrimExpr:
     return tir.call_intrin("int32", _DOTS[word], unsigned, signed)
 
 
+def word_of_dot(node: PrimExpr) -> int:
+    """Products of a `dot`; 0 of anything else."""
+    return next((word for word, name in DOTS.items() if is_own(node, name)), 0)
+
+
 def is_own(node: PrimExpr, name: str) -> bool:
     """Whether an expression is a call of such an op."""
     return getattr(getattr(node, "op", None), "name", "") == name

@@ -404,6 +404,23 @@ def test_every_composite_has_a_report_of_100_columns(composite):
         assert kernel.work is None or kernel.work > 0.2
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "wanted"),
+    [
+        ("dense", 3, 1024 / 1000), ("dense_int8", 2, 1024 / 1000), ("conv2d_int8", 2, None),
+        ("layer_norm_dense_int8", 1, None), ("conv2d_narrowed", 0, 1.0),
+    ],
+)  # fmt: skip
+def test_multiply_adds_of_words_count_each_level(name, number, wanted):
+    """What is multiplied four at a time, or two, is done no less often than the ops ask for."""
+    composite = BY_NAME[name]
+    case = composite.cases[number]
+    for target in (AVX512, "llvm -mcpu=haswell"):
+        (kernel,) = melting(partitioned(composite, case), target).kernels
+        assert 1.0 <= kernel.work < 1.1
+        assert wanted is None or kernel.work == wanted
+
+
 def test_a_kernel_that_cannot_be_analysed_breaks_nothing(monkeypatch):
     mod = partitioned(BY_NAME["dense"], BY_NAME["dense"].cases[0])
 

@@ -22,7 +22,7 @@ class Stage:
     runs: int = 1
     covers: int = 1
     exact: bool = True  # False: `runs` and `covers` are at most this
-    multiplies: bool = False  # each run is one multiply-add
+    products: int = 0  # multiply-adds of a run
 
     @property
     def recompute(self) -> float:

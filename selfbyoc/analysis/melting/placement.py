@@ -31,7 +31,7 @@ class Placement:
     def traffic(self) -> int:
         """Bytes written and read again, over all iterations of the loops around the buffer."""
         # Stages that multiply for one op are pieces of one sum: together they read all of it.
-        readers = {s.op if s.multiplies else s.name for s in self.consumers}
+        readers = {s.op if s.products else s.name for s in self.consumers}
         return self.buffer.bytes * self.buffer.trips * (1 + len(readers))
 
     @property

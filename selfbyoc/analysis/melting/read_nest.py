@@ -14,7 +14,7 @@ from ...tvm import is_reduction, region_buffer, walk
 from ...tvm.types import IterVar, PrimExpr, PrimFunc, PrimVar, Stmt, TirNode
 from .counting import Range, count, enter, variables
 from .loop_nest import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Loop, Nest, Stage
-from .roles import multiplies, role_of
+from .roles import products, role_of
 
 _KINDS = {0: SERIAL, 1: PARALLEL, 2: VECTORIZED, 3: UNROLLED}  # tir.ForKind
 
@@ -117,7 +117,7 @@ class _Reader:
             runs.times,
             covers.times if outer else min(covers.times, domain),
             runs.exact and covers.exact,
-            role == "sum" and multiplies(block),
+            products(block) if role == "sum" else 0,
         )
         axes = (
             (_plain(iv), frozenset(variables(value, at.bound)))

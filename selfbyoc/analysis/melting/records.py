@@ -117,13 +117,13 @@ class KernelReport:
     def work(self) -> float | None:
         """Multiply-adds done for each one that the ops ask for: halos and unused lanes included."""
         needed = sum(map(multiply_adds_of, self.ops))
-        done = sum(stage.runs for stage in self.nest.stages if stage.multiplies)
+        done = sum(stage.runs * stage.products for stage in self.nest.stages)
         return done / needed if needed and done else None
 
     def work_of(self, op: str) -> float | None:
         """The same for one op, where its stages carry its name."""
         needed = sum(multiply_adds_of(info) for info in self.ops if info.name == op)
-        done = sum(s.runs for s in self.nest.stages if s.multiplies and s.op == op)
+        done = sum(s.runs * s.products for s in self.nest.stages if s.op == op)
         return done / needed if needed and done else None
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...tvm import is_reduction, region_buffer, structural_equal, walk
+from ...tvm.own_ops import word_of_dot
 from ...tvm.types import Buffer, PrimExpr, Stmt
 
 _LOADS = ("BufferLoad", "TensorLoad")
@@ -46,16 +47,18 @@ def _own_load(expr: PrimExpr, written: Buffer) -> bool:
     return type(expr).__name__ in _LOADS and region_buffer(expr).same_as(written)
 
 
-def multiplies(block: Stmt) -> bool:
-    """Whether what a sum adds is a product of two values that are read; a norm's squares are not
-    what a product of matrices does.
+def products(block: Stmt) -> int:
+    """Products that a sum adds at once, of values that are read: levels of a word, or one; a norm's
+    squares are not what a product of matrices does.
     """
     for operand in _operands(_stored(block)):
         operand = _uncast(operand)
         if type(operand).__name__ == "Mul":
             square = structural_equal(operand.a, operand.b)
-            return not square and all(_reads(side) for side in (operand.a, operand.b))
-    return False
+            return int(not square and all(_reads(side) for side in (operand.a, operand.b)))
+        if word := word_of_dot(operand):
+            return word
+    return 0
 
 
 def _reads(expr: PrimExpr) -> bool:

@@ -11,17 +11,15 @@ from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.match.match import Match
 from ...language.pattern import either, op
-from ...machine import Machine
 from ...ops.mathfn import clamp
 from ...ops.rounded import round_away, round_even
 from ...tvm import te, tir
 from ...tvm.types import PrimExpr, Tensor
-from ..kernels.exact import sum_dtype
-from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
-from ..kernels.rows.normal import NormalPlan, normal_plan
-from ..kernels.rows.pack import pack_widened
+from ..kernels.rows.compute import Dense, in_tiles, result, unit_of
+from ..kernels.rows.quantized import QuantizedNormalPlan, pack, plan_normal, sums_of_words
 from ..kernels.rows.rowwise import Rowwise, layer_norm
 from ..kernels.rows.schedule import schedule_normal
+from ..kernels.words import Words, unsigned
 from .dense import check_bias
 from .sizes import check_sizes
 
@@ -64,24 +62,19 @@ def _check(match: Match) -> None:
         require(value is None or value.scalar is not None, f"{name} is no constant of one element")
 
 
-def _plan(ops: Ops, machine: Machine) -> NormalPlan:
-    (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
-    return normal_plan(shape, depth, sum_dtype(depth, "int8", "int8"), machine)
-
-
 def _scaled(value: PrimExpr, kind: str, scale: Tensor) -> PrimExpr:
     number = scale(*(0 for _ in scale.shape))
     return value * number if kind == "multiply" else tir.div(value, number)
 
 
-def _level(value: PrimExpr, ops: Ops, dtype: str) -> PrimExpr:
-    """The integer that a value is rounded to, as a number of the sums' dtype."""
+def _level(value: PrimExpr, ops: Ops) -> PrimExpr:
+    """The level that a value is rounded to."""
     even = ops.round.attrs["ties"] == "even"
     value = round_even(value) if even else round_away(value)
     # The cast to int8 cuts the fraction of a limit off: here it is cut off before.
     limits = (math.trunc(ops.clip.attrs[name]) for name in ("a_min", "a_max"))
     low, high = (tir.const(limit, "float32") for limit in limits)
-    return clamp(value, low, high).astype(dtype)
+    return clamp(value, low, high).astype("int8")
 
 
 def _compute(
@@ -94,9 +87,9 @@ def _compute(
     bias: Tensor | None = None,
     *,
     ops: Ops,
-    plan: NormalPlan,
+    plan: QuantizedNormalPlan,
 ) -> Dense:
-    rows, out = plan.rows, ops.dense.outputs[0]
+    rows, out = plan.floats.rows, ops.dense.outputs[0]
     tiled = (*rows.tiles, rows.height, int(x.shape[-1]))
     kinds = [view.kind for view in ops]
     at = kinds.index("layer_norm")
@@ -111,13 +104,20 @@ def _compute(
     normal, before = layer_norm(read, gamma, beta, tiled, epsilon, plan.normal)
     levels = te.compute(
         tiled,
-        lambda *i: _level(_scaled(normal(*i), kinds[at + 1], out_scale), ops, plan.dtype),
+        lambda *i: _level(_scaled(normal(*i), kinds[at + 1], out_scale), ops),
         name="normalised",
     )
-    found = product(levels, weight, plan.dtype, plan.product)
-    outputs = epilogue(found.sums, bias, out)
+    words = Words(levels, len(tiled) - 1, plan.dense.word).stage()
+    zero = unsigned(tir.const(0, "int32"), "int8")
+    found, exact = sums_of_words(words, weight, zero, plan.dense)
+    unit = unit_of(found.sums, out[0][-1])
+
+    def output(*i: PrimExpr) -> PrimExpr:
+        return exact(*i) if bias is None else exact(*i) + bias(unit(*i))
+
+    outputs = te.compute(found.sums.shape, output, name="outputs")
     stored = result(rows, outputs, out[0][-1])
-    return Dense(found, outputs, stored, Rowwise(before, levels))
+    return Dense(found, outputs, stored, Rowwise((levels, *before), words))
 
 
 def _byte(y: Node) -> Node:
@@ -156,7 +156,12 @@ _WEIGHTS = ("gamma", "beta", "weight")
 layer_norm_dense_int8 = Composite(
     "layer_norm_dense_int8",
     _pattern,
-    kernel=Kernel(_plan, _compute, schedule_normal, pack={"weight": pack_widened}),
+    kernel=Kernel(
+        plan_normal,
+        _compute,
+        lambda sch, stages, plan: schedule_normal(sch, stages, plan.floats),
+        pack={"weight": lambda weight, plan: pack(weight, plan.dense)},
+    ),
     check=_check,
     why="the quantised rows stay in the cache of the core that multiplies them",
     cases=(

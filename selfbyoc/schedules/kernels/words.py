@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...codegen.info.ops import Ops
+from ...codegen.info.ops import Ops, Packing
 from ...machine import Machine
 from ...tvm import te, tir
 from ...tvm.types import PrimExpr, Tensor
@@ -20,6 +20,7 @@ from ...tvm.types import PrimExpr, Tensor
 BYTE = ("int8", "uint8")
 WIDE = "int16"  # of weights from -255 to 255
 WORDS = (2, 4)  # levels of one
+PRODUCTS = ("conv2d", "dense")
 
 
 def words_of(count: int, word: int) -> int:
@@ -27,12 +28,20 @@ def words_of(count: int, word: int) -> int:
     return -(-count // word)
 
 
+def weight_of(ops: Ops) -> tuple[Packing, str]:
+    """How the weight comes, and its dtype: it is what one of the ops dequantises, or, of integers,
+    what the product reads.
+    """
+    read = [(ops.packing(v, 0), v.inputs[0][1]) for v in ops.of("dequantize")]
+    read += [(ops.packing(v, 1), v.inputs[1][1]) for kind in PRODUCTS for v in ops.of(kind)]
+    return next(found for found in read if found[0].arg == "weight")
+
+
 def word_as_packed(ops: Ops, cpu: Machine, inputs: int) -> int:
     """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was. Two inputs
     are one word of two everywhere: packed words of either length would look alike.
     """
-    found = [(ops.packing(view, 0), view.inputs[0][1]) for view in ops.of("dequantize")]
-    packing, dtype = next((p, dtype) for p, dtype in found if p.arg == "weight")
+    packing, dtype = weight_of(ops)
     if inputs <= min(WORDS) or dtype == WIDE:
         return min(WORDS)
     packed = packing.shape

@@ -6,12 +6,14 @@ from harness import cpus, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, op
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.ops.vocabulary import numpy_of
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
 from selfbyoc.schedules.composites.quantized_dense import layer_norm_dense_int8
-from selfbyoc.tvm import GENERATION
+from selfbyoc.tir.lowering import finished, machine_code
+from selfbyoc.tvm import GENERATION, make_target, module_source
 
 SHAPES = {"x": ((2, 6, 9, 7), "int8"), "weight": ((10, 6, 3, 3), "int8")}
 
@@ -163,6 +165,45 @@ def test_int8_is_exact_on_every_cpu(target):
     exact = conv_by_hand(**data)
     assert np.abs(exact).max() > 2**16  # else saturation in 16 bits would not show
     np.testing.assert_array_equal(found, np.clip(exact >> 9, -128, 127))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 8, 1030])
+def test_integer_sums_are_exact_past_what_floats_hold(channels):
+    """Products of -128 by -128 but for one; words that are full and not, and too few for words."""
+    x, weight = (
+        np.full((1, channels, 3, 3), -128, "int8"),
+        np.full((5, channels, 3, 3), -128, "int8"),
+    )
+    x[0, 0, 1, 1], weight[3] = 127, 127
+    exact = conv_by_hand(x, weight)
+    least = int(exact.min())
+    found, report = run(
+        lambda x, weight: byte(op.right_shift(op.add(sums(x, weight), -least - 60), 0)),
+        x=x, weight=weight,
+    )  # fmt: skip
+    assert report.counts == {"conv2d_narrowed": 1}
+    np.testing.assert_array_equal(found, np.clip(exact - least - 60, -128, 127))
+    if channels == 1030:
+        assert abs(least) > 1 << 24
+
+
+@pytest.mark.parametrize("composite", [conv2d_narrowed, layer_norm_dense_int8])
+def test_bytes_are_multiplied_in_words(composite):
+    """Of what is exact in floats, too: several products an instruction."""
+    program = next(c.program for c in composite.cases)
+    types = dict(SHAPES, bias=((10,), "int32")) if composite is conv2d_narrowed else {
+        "x": ((7, 33), "int8"), "gamma": ((33,), "float32"), "beta": ((33,), "float32"),
+        "weight": ((17, 33), "int8"),
+    }  # fmt: skip
+    for cpu, wanted in {"haswell": "vpmaddwd", "cascadelake": "vpdpbusd"}.items():
+        target = make_target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}")
+        parted = selfbyoc.partition_for_tefuse(
+            emit(program, types), target=target, composites=[composite]
+        )
+        (kernel,) = kernels(parted)
+        _, scheduled = kernel.schedule(target)
+        func = finished(scheduled.mod["main"], target).with_attr("global_symbol", "main")
+        assert wanted in module_source(machine_code(func, "main", target), "asm")
 
 
 def levels_by_hand(x, gamma, beta, scale):

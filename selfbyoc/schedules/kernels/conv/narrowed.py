@@ -1,4 +1,6 @@
-"""The kernel of convolutions of int8: the direct one of floats on widened integers."""
+"""The kernel of convolutions of integers whose sums stay integers: of words where they fill them,
+else the direct one of floats on widened integers.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,30 @@ from ....codegen.info.ops import Ops, OpView
 from ....graph import OpCall
 from ....language.kernel import Kernel
 from ....machine import Machine
-from ....tvm.types import Tensor
+from ....tvm import te, tir
+from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import View
 from ..exact import sum_dtype, widened
+from ..words import Words, unsigned
 from . import pack as direct
+from . import quantized
 from .form import Conv2d
 from .kernel import convolution, schedule
 from .layer import Layer
 from .plan import ConvPlans, plan_direct
+from .quantized import QuantizedPlan, is_of_words, sums_of_words
+
+Plan = QuantizedPlan | ConvPlans
 
 
-def plan(ops: Ops, machine: Machine) -> ConvPlans:
-    """The plans of every conv2d, in the dtype that its sums are exact in."""
-    layers = [Layer.of(conv, _dtype(conv)) for conv in ops.of("conv2d")]
-    return ConvPlans(tuple((layer.name, plan_direct(layer, machine)) for layer in layers), machine)
+def plan(ops: Ops, machine: Machine) -> Plan:
+    """That of words, or of what the sums are exact in."""
+    (conv,) = ops.of("conv2d")
+    weight, dtype = conv.inputs[1]
+    if dtype == "int8" and is_of_words(weight):
+        return quantized.plan(ops, machine)
+    layer = Layer.of(conv, _dtype(conv))
+    return ConvPlans(((layer.name, plan_direct(layer, machine)),), machine)
 
 
 def _dtype(op: OpView | OpCall) -> str:
@@ -33,18 +45,41 @@ def _dtype(op: OpView | OpCall) -> str:
     return sum_dtype(math.prod(kernel.shape[1:]), image.dtype, kernel.dtype)
 
 
-def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
-    """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
+def pack(weight: Tensor, plan: Plan, call: OpCall) -> Tensor:
+    """As for floats: words, or widened: what is broadcast needs no conversion in the loop."""
+    if isinstance(plan, QuantizedPlan):
+        return quantized.pack(weight, plan)
     return direct.pack(widened(weight, _dtype(call)), call.attrs["groups"])
 
 
-def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Any:
-    """The direct convolution of floats on widened integers: the padded copy widens."""
-    (x, weight), dtype = inputs, _dtype(call)
+def conv2d(inputs: Sequence[Tensor], call: OpCall, plan: Plan) -> Any:
+    """The direct convolution of floats, on words or on widened integers: the padded copy widens."""
+    (x, weight), out = inputs, call.outputs[0].shape
+    if isinstance(plan, QuantizedPlan):
+        return _of_words(Conv2d(x, weight, call.attrs, out, call.name), plan)
+    dtype = _dtype(call)
     image = View(x.shape, dtype, lambda *i: x(*i).astype(dtype))
-    conv = Conv2d(image, weight, call.attrs, call.outputs[0].shape, call.name)
-    stages = convolution(conv, plans.of(call.name))
+    conv = Conv2d(image, weight, call.attrs, out, call.name)
+    stages = convolution(conv, plan.of(call.name))
     return replace(stages, result=widened(stages.result, "int32"))
 
 
-NARROWED_CONV = Kernel(plan, {"conv2d": conv2d}, schedule, {"weight": pack})
+def _of_words(asked: Conv2d, plan: QuantizedPlan) -> Any:
+    level = unsigned(tir.const(0, "int32"), asked.x.dtype)
+    image = Words(asked.x, 1, plan.word, plan.groups)
+    stages, offset = sums_of_words(replace(asked, x=image), level, plan)
+
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
+        return stages.result(n, o, y, z) - offset(o)
+
+    return replace(stages, result=te.compute(asked.out, element, name=f"{asked.name}_sums"))
+
+
+NARROWED_CONV = Kernel(
+    plan,
+    {"conv2d": conv2d},
+    lambda sch, stages, plan: schedule(
+        sch, stages, plan.convs if isinstance(plan, QuantizedPlan) else plan
+    ),
+    {"weight": pack},
+)

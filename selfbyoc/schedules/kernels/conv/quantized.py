@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ....codegen.info.op_record import describe
-from ....codegen.info.ops import Ops, OpView, Packing
+from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
 from ....machine import Machine
 from ....tvm import te, tir
@@ -28,6 +28,7 @@ from ..words import (
     only,
     signed,
     unsigned,
+    weight_of,
     weight_sums,
     weight_words,
     word_as_packed,
@@ -45,12 +46,6 @@ LEAST_CHANNELS = 3  # of a group, for words
 def is_of_words(weight: Sequence[int]) -> bool:
     """Whether a weight [O, I, H, W] fills words."""
     return weight[1] >= LEAST_CHANNELS
-
-
-def _packing(ops: Ops) -> Packing:
-    """How the weight comes: it is what one of the ops dequantises."""
-    found = (ops.packing(view, 0) for view in ops.of("dequantize"))
-    return next(packing for packing in found if packing.arg == "weight")
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ def _word(ops: Ops, cpu: Machine) -> int:
 
 def _ops_of(ops: Ops, word: int) -> Ops:
     """The convolution alone, as one of words or of floats, with its weight's packing."""
-    (conv,), packing = ops.of("conv2d"), _packing(ops)
+    (conv,), (packing, _) = ops.of("conv2d"), weight_of(ops)
     (image, _), (weight, _) = conv.inputs[:2]
     inputs = [(image, "float32"), (weight, "float32")]
     if word:
@@ -159,7 +154,9 @@ def compute(
     out, zero = conv.outputs[0][0], only(x_zero).astype("int32")
     offset: Callable[[PrimExpr], PrimExpr] | None
     if plan.word:
-        stages, offset = _by_words(x, zero, weight, conv, plan)
+        image = Words(x, 1, plan.word, plan.groups)
+        asked = Conv2d(image, weight, conv.attrs, out, conv.name)
+        stages, offset = sums_of_words(asked, unsigned(zero, x.dtype), plan)
     else:
         asked = Conv2d(_levels(x, zero), weight, conv.attrs, out, conv.name)
         stages, offset = kernel.convolution(asked, plan.conv), None
@@ -173,24 +170,25 @@ def compute(
     return StagedStages(result, {conv.name: replace(stages, result=result)})
 
 
-def _by_words(
-    x: Tensor, zero: PrimExpr, weight: Tensor, conv: OpView, plan: QuantizedPlan
+def sums_of_words(
+    asked: Conv2d, level: PrimExpr, plan: QuantizedPlan
 ) -> tuple[Any, Callable[[PrimExpr], PrimExpr]]:
-    """The stages of sums of words, and what is too much in the sum of an output channel."""
+    """The stages of sums of an image's words, and what is too much in the sum of an output channel;
+    `level` is what words hold where the model means zero.
+    """
+    weight = asked.weight
     blocks, depth, *window, rows = extents(
         weight
     )  # after the last input are the sums of the others
     body = View((blocks, depth - 1, *window, rows), "int32", weight)
-    level = unsigned(zero, x.dtype)
     operands = Operands(partial(dot, plan.word), all_alike(level, plan.word))
-    image, out = Words(x, 1, plan.word, plan.groups), conv.outputs[0][0]
-    asked = Conv2d(image, body, conv.attrs, out, conv.name, operands)
 
     def offset(o: PrimExpr) -> PrimExpr:
         block, row = split_index(o, rows)
         return weight(block, depth - 1, 0, 0, row) * level
 
-    return kernel.convolution(asked, plan.conv), offset
+    words = replace(asked, weight=body, operands=operands)
+    return kernel.convolution(words, plan.conv), offset
 
 
 QUANTIZED_CONV = Kernel(

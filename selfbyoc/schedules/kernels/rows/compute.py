@@ -104,6 +104,17 @@ def _sum_of(parts: Tensor, axis: int, name: str) -> Tensor:
     )
 
 
+def unit_of(tiles: Tensor, units: int) -> Callable[..., PrimExpr]:
+    """The unit of an element of a product's tiles; the last one for those that are none."""
+    is_padded = int(tiles.shape[-3]) * BLOCK > units
+
+    def unit(*i: PrimExpr) -> PrimExpr:
+        at = i[-3] * BLOCK + i[-1]
+        return tir.Min(at, units - 1) if is_padded else at
+
+    return unit
+
+
 def epilogue(
     tiles: Tensor,
     bias: Tensor | None,
@@ -112,15 +123,11 @@ def epilogue(
     name: str = "outputs",
 ) -> Tensor:
     """Bias and activation on the tiles of a product, for a result of this shape and dtype."""
-    units = out.shape[-1]
+    unit = unit_of(tiles, out.shape[-1])
 
     def element(*i: PrimExpr) -> PrimExpr:
         value = tiles(*i).astype(out.dtype)
-        if bias is not None:
-            unit = i[-3] * BLOCK + i[-1]
-            padded = int(tiles.shape[-3]) * BLOCK > units
-            value = value + bias(tir.Min(unit, units - 1) if padded else unit)
-        return activation(value)
+        return activation(value if bias is None else value + bias(unit(*i)))
 
     return te.compute(tiles.shape, element, name=name)
 

@@ -23,14 +23,18 @@ class NormalPlan:
     dtype: str
 
     def __str__(self) -> str:
-        where = "in front of its task" if self.product.melted else "first"
-        return f"{self.product}; normalised {where}: {self.normal}"
+        return f"{self.product}; normalised {self.where}: {self.normal}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of both plans."""
         yield from self.product.faults(ops, cpu)
         rows = (*self.rows.tiles, self.rows.height)
         yield from self.normal.faults_of(rows, self.product.depth, cpu)
+
+    @property
+    def where(self) -> str:
+        """When rows are normalised."""
+        return "in front of its task" if self.product.melted else "first"
 
     @property
     def rows(self) -> Rows:

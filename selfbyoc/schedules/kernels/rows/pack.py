@@ -7,29 +7,18 @@ from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .forms import paired_blocks
-from .normal import NormalPlan
 
 
 def pack_weight(weight: Tensor, plan: object) -> Tensor:
     """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k. Any
     plan reads it.
     """
-    return _packed(weight, str(weight.dtype))
-
-
-def pack_widened(weight: Tensor, plan: NormalPlan) -> Tensor:
-    """The same in the dtype of the sums."""
-    return _packed(weight, plan.dtype)
-
-
-def _packed(weight: Tensor, dtype: str) -> Tensor:
     units, k = extents(weight)
     blocks = paired_blocks(units)
 
     def element(b: PrimExpr, i: PrimExpr, lane: PrimExpr) -> PrimExpr:
-        value = or_zero(
+        return or_zero(
             b * BLOCK + lane, units, blocks * BLOCK, lambda unit: weight(unit, i), weight.dtype
         )
-        return value.astype(dtype)
 
     return te.compute((blocks, k, BLOCK), element, name=f"{weight.op.name}_packed")

@@ -27,10 +27,12 @@ from ..words import (
     word_as_packed,
     words_of,
 )
-from .compute import Dense, in_tiles, product, result
+from .compute import Dense, Product, in_tiles, product, result, unit_of
 from .forms import ProductPlan
+from .normal import NormalPlan, normal_plan
 from .pack import pack_weight
 from .plan import lead_of, passes_of_one, plan_rows, product_plan
+from .rowwise import Read, RowwisePlan, rowwise_plan
 from .schedule import schedule_dense
 
 
@@ -55,6 +57,28 @@ class QuantizedPlan:
         yield from self.product.faults(Ops([alone]), cpu)
 
 
+@dataclass(frozen=True)
+class QuantizedNormalPlan:
+    """Rows are normalised in floats, and multiplied as words."""
+
+    normal: RowwisePlan
+    dense: QuantizedPlan
+
+    def __str__(self) -> str:
+        return f"{self.dense}; normalised {self.floats.where}: {self.normal}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of both plans."""
+        yield from self.dense.faults(ops, cpu)
+        rows, (x, _) = self.floats.rows, ops.dense.inputs[0]
+        yield from self.normal.faults_of((*rows.tiles, rows.height), x[-1], cpu)
+
+    @property
+    def floats(self) -> NormalPlan:
+        """The plan of as many floats as there are words."""
+        return NormalPlan(self.normal, self.dense.product, "int32")
+
+
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """That of a float product of as many words."""
     shape, _ = ops.dense.outputs[0]
@@ -65,6 +89,16 @@ def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     passes = passes_of_one(rows, depth, machine)
     found = product_plan(rows, depth, shape[-1], "int32", machine, "outputs", passes=passes)
     return QuantizedPlan(found, word)
+
+
+def plan_normal(ops: Ops, machine: Machine) -> QuantizedNormalPlan:
+    """That of rows of as many words that are normalised, and of the rows as floats."""
+    (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
+    word = word_as_packed(ops, machine, depth)
+    words = normal_plan(shape, words_of(depth, word), "int32", machine)
+    tiles = (*words.rows.tiles, words.rows.height)
+    normal = rowwise_plan(tiles, depth, machine, within=bool(words.product.melted))
+    return QuantizedNormalPlan(normal, QuantizedPlan(words.product, word))
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
@@ -97,21 +131,25 @@ def compute(
     """The sums, then scale and bias while a tile is in registers. The weight's zero point is the
     middle of its dtype, and gone since it was packed.
     """
-    units, depth = ops.dense.outputs[0][0][-1], words_of(int(x.shape[-1]), plan.word)
-    level = unsigned(only(x_zero), x.dtype)
+    units = ops.dense.outputs[0][0][-1]
     words = Words(x, len(x.shape) - 1, plan.word).stage()
-    rows, times = in_tiles(words, plan.product.rows), partial(dot, plan.word)
-    found = product(rows, weight, "int32", plan.product, times=times)
+    level = unsigned(only(x_zero), x.dtype)
+    found, exact = sums_of_words(in_tiles(words, plan.product.rows), weight, level, plan)
     scaled = Scaled(x_scale, w_scale, bias)
-    is_padded = int(found.sums.shape[-3]) * BLOCK > units
-
-    def element(*i: PrimExpr) -> PrimExpr:
-        unit = i[-3] * BLOCK + i[-1]
-        unit = tir.Min(unit, units - 1) if is_padded else unit
-        return scaled(found.sums(*i) - weight(i[-3], depth, i[-1]) * level, unit)
-
-    outputs = te.compute(found.sums.shape, element, name="outputs")
+    unit = unit_of(found.sums, units)
+    outputs = te.compute(found.sums.shape, lambda *i: scaled(exact(*i), unit(*i)), name="outputs")
     return Dense(found, outputs, result(plan.product.rows, outputs, units))
+
+
+def sums_of_words(
+    read: Read, weight: Tensor, level: PrimExpr, plan: QuantizedPlan
+) -> tuple[Product, Read]:
+    """The product of words, and its exact sums; `level` is what words hold where the model means
+    zero.
+    """
+    depth = int(weight.shape[1]) - 1  # after the last word are the sums of the weights
+    found = product(read, weight, "int32", plan.product, times=partial(dot, plan.word))
+    return found, lambda *i: found.sums(*i) - weight(i[-3], depth, i[-1]) * level
 
 
 QUANTIZED_DENSE = Kernel(
