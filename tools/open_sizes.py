@@ -1,5 +1,5 @@
 """Models of transformers and torchvision with open sizes, by every way in: the table of
-docs/symbolic.md.
+docs/makers/open-sizes.md.
 
     python tools/open_sizes.py [--only PATTERN] [--way WAY] [--again]
     python tools/open_sizes.py --document      the table only, from the results that are there
@@ -31,7 +31,7 @@ from open_models.catalogue import MODELS, Model
 from open_models.exports import WAYS, imported, module
 from open_models.inputs import inputs, points
 
-RESULTS, DOCUMENT = REPORTS / "open-sizes.jsonl", REPORTS.parent / "symbolic.md"
+RESULTS, DOCUMENT = REPORTS / "open-sizes.jsonl", REPORTS.parent / "makers/open-sizes.md"
 CLOSE = 1e-4  # of the largest value
 Key = tuple[str, str, str, str]  # model, way, attention, open sizes
 
