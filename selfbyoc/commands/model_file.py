@@ -17,10 +17,10 @@ from ..common.probes import ask_beside
 from ..errors import InputError, SelfbyocError, one_line
 from ..models.shapes import parse_shapes
 from ..models.sizes import parse_ranges, parse_sizes
-from ..tvm.types import IRModule
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
+    from ..tvm.types import IRModule
 
 KINDS = "an ONNX file, a .pt2 of torch.export, or a module in TVM's JSON"
 LIBRARIES = (".so", ".dylib", ".dll")

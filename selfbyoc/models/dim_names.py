@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..tvm.types import PrimExpr
-
 if TYPE_CHECKING:
     import onnx
+
+    from ..tvm.types import PrimExpr
 
 # Paddle2ONNX writes `?`, and since 1.0 a number for each place, which copies of a graph repeat;
 # tf2onnx and ONNX's shape inference `unk__`; ML.NET, keras2onnx and onnxmltools `None`.
