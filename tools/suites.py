@@ -2,8 +2,9 @@
 
     python tools/suites.py relax=.venv/bin/python relay=.venv-relay/bin/python -m slow
 
-What follows the Pythons is pytest's. The status is 1 if a suite's is not 0; both run to the end. On
-a terminal a bar for each; elsewhere a line for every tenth.
+What follows the Pythons is pytest's, but for `--covered`: coverage.py records which lines run. The
+status is 1 if a suite's is not 0; both run to the end. On a terminal a bar for each; elsewhere a
+line for every tenth.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 PERCENT = re.compile(r"\[ *(\d+)%\]\s*$")  # at the end of a line of pytest's
 FILE = re.compile(r"^(\S+\.py)\b")
+COVERED = "--covered"
 STEP = 10  # percent between two lines, where there is no terminal
 
 
@@ -55,8 +57,9 @@ class Suite:
 def main(args: list[str]) -> int:
     """0 if both suites passed."""
     pythons = [a.split("=", 1) for a in args if re.fullmatch(r"\w+=\S+", a)]
-    rest = args[len(pythons) :]
-    suites = [Suite(name, [python, "-m", "pytest", *rest]) for name, python in pythons]
+    rest = [a for a in args[len(pythons) :] if a != COVERED]
+    pytest = ["-m", "coverage", "run", "-m", "pytest"] if COVERED in args else ["-m", "pytest"]
+    suites = [Suite(name, [python, *pytest, *rest]) for name, python in pythons]
     console = Console()
     console.print(f"Running the tests with {' and '.join(s.name for s in suites)} at once.")
     show = _with_bars if console.is_terminal else _with_lines
