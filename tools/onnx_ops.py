@@ -63,7 +63,7 @@ def cases() -> list[Any]:
     return [found[name] for name in sorted(found) if not any(fnmatch(name, p) for p in _LEFT_OUT)]
 
 
-def _loaded(case: Any) -> tuple[Any, list[Any], list[Any]]:
+def loaded(case: Any) -> tuple[Any, list[Any], list[Any]]:
     """The model, its inputs and what it gives."""
     if getattr(case, "model", None) is not None and case.data_sets:
         given, wanted = ([_array(a) for a in side] for side in case.data_sets[0])
@@ -102,12 +102,13 @@ def _with_constants(model: Any, given: Sequence[Any]) -> Any:
 
 
 def _judgements(case: Any) -> list[Judgement]:
-    return [_tried(case)]
+    return [tried(case)]
 
 
-def _tried(case: Any) -> Judgement:
+def tried(case: Any) -> Judgement:
+    """The status and the text of a case, perhaps with all inputs but the first as constants."""
     try:
-        model, given, wanted = _loaded(case)
+        model, given, wanted = loaded(case)
     except Exception as err:  # onnx 1.17 cannot read some of its own data
         return REFUSED, f"onnx cannot read the data: {one_line(err)}"
     status, text = _once(case, model, given, wanted)

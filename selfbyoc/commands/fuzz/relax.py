@@ -36,13 +36,6 @@ def planted(mod: IRModule, op: str, index: int = 0, **attrs: object) -> IRModule
     return done
 
 
-def output_types(mod: IRModule) -> list[tuple[tuple[int, ...], str]]:
-    """What `main` returns: shapes and dtypes."""
-    found = mod["main"].body.body.ty
-    fields = found.fields if isinstance(found, relax.TupleType) else [found]
-    return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
-
-
 def by_frontend(model: onnx.ModelProto) -> IRModule:
     """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
     return from_onnx(model, keep_params_in_input=False)

@@ -33,13 +33,6 @@ def planted(mod: IRModule, op: str, index: int = 0, **attrs: object) -> IRModule
     return relay.transform.InferType()(tvm.IRModule.from_expr(untyped))
 
 
-def output_types(mod: IRModule) -> list[tuple[tuple[int, ...], str]]:
-    """What `main` returns: shapes and dtypes."""
-    found = mod["main"].ret_type
-    fields = found.fields if isinstance(found, relay.TupleType) else [found]
-    return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
-
-
 def by_frontend(model: onnx.ModelProto) -> IRModule:
     """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
     return relay.frontend.from_onnx(model, freeze_params=True)[0]

@@ -46,9 +46,9 @@ _MODULES = (
     arithmetic, copies, counted, elementwise, gathered, loops, parts, places, qlinear, quantized,
     reductions, resampling, scans, spectra, training, windows,
 )  # fmt: skip
-_FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
+FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 # Last of all: nobody but us can compute with what these write.
-_OURS: dict[str, Form] = {
+OURS: dict[str, Form] = {
     op: form
     for module in (few_bits, quantized_recurrent, recurrent, trees)
     for op, form in module.FORMS.items()
@@ -66,12 +66,12 @@ def readable(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     """
     treated: set[tuple[str, str]] = set()
     for _ in range(_ROUNDS):
-        changed = _rewritten(model, _FORMS, treated)
+        changed = _rewritten(model, FORMS, treated)
         if changed is None:
             break
         model = _computed(changed)
-    if (layered := _rewritten(model, _OURS, treated)) is not None:
-        model = _rewritten(layered, _FORMS, treated) or layered
+    if (layered := _rewritten(model, OURS, treated)) is not None:
+        model = _rewritten(layered, FORMS, treated) or layered
         _drop_unread(model)
     graph = Graph(model)
     for node in nodes(model.graph, _LATER):
