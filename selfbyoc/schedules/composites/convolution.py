@@ -101,6 +101,12 @@ conv2d = Composite(
             (20, 24, 1, 1),
         ),
         _case("grouped", _silu(groups=4, padding=(1, 2)), (2, 24, 17, 10), (36, 6, 3, 5)),
+        _case(
+            "hard-swish",
+            lambda x, weight: op.hard_swish(op.conv2d(x, weight, strides=2, padding=1)),
+            (1, 3, 18, 15),
+            (20, 3, 3, 3),
+        ),
         _case("multiplier", _bare(groups=18, padding=1), (1, 18, 15, 15), (36, 1, 3, 3)),
         _case("small-images", _relu(padding=2), (3, 9, 7, 6), (48, 9, 5, 5)),
         _case("tiny", _relu(padding=1), (2, 20, 3, 2), (32, 20, 3, 3)),

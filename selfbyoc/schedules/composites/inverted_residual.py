@@ -114,10 +114,10 @@ def _unbiased_block(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> 
 
 
 def _gated_block(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> Node:
-    """MobileNetV3's, where it has no squeeze-and-excitation."""
+    """As MobileNetV3's without squeeze-and-excitation, and with a gate after the projection, too."""
     y = op.hard_swish(op.conv2d(x, w_expand))
     y = op.hard_swish(op.conv2d(y, w_depth, groups=26, strides=2, padding=2))
-    return op.conv2d(y, w_project)
+    return op.hard_swish(op.conv2d(y, w_project))
 
 
 _BLOCK = ("w_expand", "b_expand", "w_depth", "b_depth", "w_project", "b_project")
