@@ -114,7 +114,7 @@ def _unbiased_block(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> 
 
 
 def _gated_block(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> Node:
-    """As MobileNetV3's without squeeze-and-excitation, and with a gate after the projection, too."""
+    """As MobileNetV3's without squeeze-and-excitation; with a gate after the projection, too."""
     y = op.hard_swish(op.conv2d(x, w_expand))
     y = op.hard_swish(op.conv2d(y, w_depth, groups=26, strides=2, padding=2))
     return op.hard_swish(op.conv2d(y, w_project))
