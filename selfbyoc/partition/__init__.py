@@ -81,7 +81,6 @@ def partitioning(
 ) -> Partitioning:
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
     from ..language.known import registry_of
-    from ..simplify.float_weights import with_float_weights
     from .generation import ir
     from .generation import steps as loops
 
@@ -92,15 +91,7 @@ def partitioning(
         )
     target = None if target is None else check_target(target)
     registry = registry_of(composites)
-    prepared = ir.prepare(mod, params)
-    matches, decided = decide(prepared, registry, target=target, refused=refused)
-    if not decided.left.keys().isdisjoint((*DEQUANTIZES, "cast")):
-        taken = {source for match in matches for call in match.ops for source in call.sources}
-        floats = with_float_weights(prepared, taken)
-        if not floats.same_as(prepared):
-            prepared, first = floats, decided
-            matches, decided = decide(prepared, registry, target=target, refused=refused)
-            decided = decided.with_misses_of(first, DEQUANTIZES)
+    prepared, matches, decided = decide_on(mod, params, registry, target=target, refused=refused)
     steps = {
         name: partitioning(part, None, target, composites, refused_within(name, refused))
         for name, part in loops.apart(mod).items()
@@ -114,6 +105,36 @@ def partitioning(
 def is_partitioned(mod: tvm.IRModule) -> bool:
     """Whether `partition_for_tefuse` made this module."""
     return mod.attrs is not None and REPORT in mod.attrs.keys()  # noqa: SIM118 (no Python dict)
+
+
+def decide_on(
+    mod: tvm.IRModule,
+    params: Mapping[str, NDArray] | None,
+    registry: Registry,
+    *,
+    target: Target | None = None,
+    strict: bool = True,
+    refused: Mapping[Place, Refusal] | None = None,
+) -> tuple[tvm.IRModule, list[Match], Report]:
+    """A module as it is matched, and what is; see `decide`. Weights of 8 and 16 bits that no
+    composite reads as such are floats then, and matched once more.
+    """
+    from ..simplify.float_weights import with_float_weights
+    from .generation import ir
+
+    def told(prepared: tvm.IRModule) -> tuple[list[Match], Report]:
+        return decide(prepared, registry, target=target, strict=strict, refused=refused)
+
+    prepared = ir.prepare(mod, params)
+    matches, first = told(prepared)
+    if first.left.keys().isdisjoint((*DEQUANTIZES, "cast")):
+        return prepared, matches, first
+    taken = {source for match in matches for call in match.ops for source in call.sources}
+    floats = with_float_weights(prepared, taken)
+    if floats.same_as(prepared):
+        return prepared, matches, first
+    matches, decided = told(floats)
+    return floats, matches, decided.with_misses_of(first, DEQUANTIZES)
 
 
 def decide(

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from models import program, weights
 
@@ -111,6 +112,22 @@ def test_a_partitioned_module_tells_the_same():
     assert strip == list(before.records)
     assert all(r.symbol for r in after.report.matched)
     assert str(after) == str(before)
+
+
+def test_weights_that_become_floats_are_told_as_they_are_matched():
+    """One of halves that another op reads too, which no composite reads as halves."""
+    weight = np.random.default_rng(0).standard_normal((32, 32)).astype("float16")
+
+    def program(x, gamma, beta, w):
+        wide = op.cast(w, dtype="float32")
+        return op.dense(op.layer_norm(x, gamma, beta), wide), op.abs(wide)
+
+    types = {"x": (1, 32), "gamma": (32,), "beta": (32,), "w": ((32, 32), "float16")}
+    mod = emit(program, types, {"w": weight})
+    parted = selfbyoc.partition_for_tefuse(mod)
+    assert selfbyoc.report(parted).counts == {"layer_norm_dense": 1}
+    found = selfbyoc.explain(mod)
+    assert found.report.counts == selfbyoc.explain(parted).report.counts == {"layer_norm_dense": 1}
 
 
 def test_a_partitioned_module_was_asked_already():

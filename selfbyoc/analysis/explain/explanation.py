@@ -15,8 +15,7 @@ from ...codegen.target import host_target, short_text
 from ...common import structured
 from ...errors import InputError
 from ...language.known import registry_of
-from ...partition import check_module, check_target, decide, is_partitioned
-from ...partition.generation import ir
+from ...partition import check_module, check_target, decide_on, is_partitioned
 from ...partition.layouts.record import told_layouts
 from ...partition.report import MATCHED, Record, Report, report
 from ...tvm import tvm
@@ -118,7 +117,7 @@ def explain(
             )
         return _with_levels(report(mod), target, levels_of_kernels(mod, target))
     registry = registry_of(composites)
-    matches, decided = decide(ir.prepare(mod, params), registry, target=target, strict=False)
+    _, matches, decided = decide_on(mod, params, registry, target=target, strict=False)
     decided = replace(decided, layouts=told_layouts(mod))
     level = levels_of_matches(registry, matches, target)
     return _with_levels(decided, target, level)

@@ -18,8 +18,7 @@ from ...graph import OpGraph
 from ...language.composite import Composite
 from ...language.known import default_registry, registry_of
 from ...models.generation import tvm_road
-from ...partition import decide, partition_for_tefuse
-from ...partition.generation import ir
+from ...partition import decide_on, partition_for_tefuse
 from ...partition.report import report
 from ...runtime.build import build
 from ...runtime.generation import runtime
@@ -135,7 +134,7 @@ def _matched(other: Program, composites: Sequence[Composite]) -> dict[str, int] 
         mod = model(other, numbers(other, graph_of(other), "random"))
     except Exception:  # as in `ours`
         return None
-    _, told = decide(ir.prepare(mod, None), registry_of(composites))
+    *_, told = decide_on(mod, None, registry_of(composites))
     return dict(told.counts)
 
 
