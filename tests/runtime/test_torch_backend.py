@@ -914,7 +914,8 @@ def test_autocast():
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         found, expected = fast(x), linear(x)
     assert found.dtype == expected.dtype == torch.bfloat16
-    torch.testing.assert_close(found, expected)
+    step = float(expected.abs().max()) * 2**-7  # of the largest: some CPUs round partial sums
+    torch.testing.assert_close(found, expected, rtol=0, atol=step)
     assert len(built) == 1
 
 
