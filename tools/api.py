@@ -149,10 +149,6 @@ def _parameters(found: Any) -> list[str]:
     return texts
 
 
-def _is_public(name: str) -> bool:
-    return not name.startswith("_")
-
-
 def _members(found: Any) -> Iterator[str]:
     """What is public: methods, properties, and fields that a comment explains."""
     for name, member in found.members.items():
