@@ -129,8 +129,8 @@ def _both(case: Case, draw: Draw, found: Outcome) -> None:
     shapes = _packed(draw, case.constants, first)
     for name, shape in shapes.items():
         weights = math.prod(draw.match.args[name].shape)
-        of_one = draw.weights_of_one(name, first)
-        if not weights <= of_one * math.prod(shape) <= LARGEST:
+        elements, of_one = math.prod(shape), draw.weights_of_one(name, first)
+        if elements > LARGEST or weights > of_one * elements:
             found.faults.append(f"{name}: {weights} weights packed as {shape}")
     with case.each():
         second = _plan(case.reader or case.machine, _of_batch(draw, case.batch), shapes, found)

@@ -206,6 +206,18 @@ def test_bytes_are_multiplied_in_words(composite):
         assert wanted in module_source(machine_code(func, "main", target), "asm")
 
 
+@pytest.mark.parametrize("cpu", ["haswell", "cascadelake"])
+def test_how_many_rows_are_normalised_at_once_is_one_question(cpu):
+    """Of rows as long as they are, not of their words, of which there are fewer."""
+    types = {"x": ((64, 768), "int8"), "gamma": (768,), "beta": (768,),
+             "weight": ((48, 768), "int8")}  # fmt: skip
+    program = next(c.program for c in layer_norm_dense_int8.cases)
+    target = f"llvm -mcpu={cpu}"
+    parted = selfbyoc.partition_for_tefuse(emit(program, types), target=target)
+    (task,) = selfbyoc.extract_tasks(parted, target)
+    assert {"rows_at_once"} <= set(task.variant().choices)
+
+
 def levels_by_hand(x, gamma, beta, scale):
     """The normalised rows in float64, not yet rounded."""
     wide = x.astype("float64")

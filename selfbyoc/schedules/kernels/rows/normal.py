@@ -42,13 +42,17 @@ class NormalPlan:
         return self.product.rows
 
 
-def normal_plan(shape: Shape, depth: int, dtype: str, cpu: Machine) -> NormalPlan:
-    """Of a result of this shape, summed over `depth` in `dtype`. Where every core has rows of its
-    own, as the weight stays in L2, a task normalises its rows itself.
+def normal_plan(
+    shape: Shape, depth: int, dtype: str, cpu: Machine, count: int | None = None
+) -> NormalPlan:
+    """Of a result of this shape, summed over `depth` in `dtype`, of rows of as many elements, or of
+    `count`. Where every core has rows of its own, as the weight stays in L2, a task normalises its
+    rows itself.
     """
     units = shape[-1]
     rows = plan_rows(lead_of(shape), depth, units, dtype, cpu)
     melted = melted_tiles(rows, depth, units, cpu)
     product = product_plan(rows, depth, units, dtype, cpu, "outputs", melted)
     tiles = (*rows.tiles, rows.height)
-    return NormalPlan(rowwise_plan(tiles, depth, cpu, within=bool(melted)), product, dtype)
+    normal = rowwise_plan(tiles, depth if count is None else count, cpu, within=bool(melted))
+    return NormalPlan(normal, product, dtype)

@@ -32,7 +32,7 @@ from .forms import ProductPlan
 from .normal import NormalPlan, normal_plan
 from .pack import pack_weight
 from .plan import lead_of, passes_of_one, plan_rows, product_plan
-from .rowwise import Read, RowwisePlan, rowwise_plan
+from .rowwise import Read, RowwisePlan
 from .schedule import schedule_dense
 
 
@@ -95,10 +95,8 @@ def plan_normal(ops: Ops, machine: Machine) -> QuantizedNormalPlan:
     """That of rows of as many words that are normalised, and of the rows as floats."""
     (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     word = word_as_packed(ops, machine, depth)
-    words = normal_plan(shape, words_of(depth, word), "int32", machine)
-    tiles = (*words.rows.tiles, words.rows.height)
-    normal = rowwise_plan(tiles, depth, machine, within=bool(words.product.melted))
-    return QuantizedNormalPlan(normal, QuantizedPlan(words.product, word))
+    found = normal_plan(shape, words_of(depth, word), "int32", machine, depth)
+    return QuantizedNormalPlan(found.normal, QuantizedPlan(found.product, word))
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
