@@ -45,6 +45,15 @@ class Graph:
         sides = (self.graph.input, self.graph.value_info, self.graph.output)
         return {v.name: v.type.tensor_type for side in sides for v in side}
 
+    def is_cast_to_floats(self, name: str) -> bool:
+        """Whether all that is made of a value, perhaps with a bias, is a cast to float32."""
+        readers = [node for node in nodes(self.graph) if name in node.input]
+        if not readers or name in {value.name for value in self.graph.output}:
+            return False
+        casts = (node.op_type == "Cast" and attributes(node)["to"] == 1 for node in readers)
+        between = readers[0].op_type in ("Add", "Reshape") and len(readers) == 1
+        return all(casts) or (between and self.is_cast_to_floats(readers[0].output[0]))
+
     @cached_property
     def read(self) -> set[str]:
         """What some op reads, or the model returns."""
