@@ -31,8 +31,8 @@ def _conv_integer(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto
 
 
 def _bare_conv_integer(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
-    """On Relay, whose frontend has a product of bytes: a kernel takes it where floats are made of it.
-    Else it is one of int32, for TVM 0.17's own saturates on x86 without VNNI.
+    """On Relay, whose frontend has a product of bytes: a kernel takes it where floats are made of
+    it. Else it is one of int32, for TVM 0.17's own saturates on x86 without VNNI.
     """
     return None if graph.is_cast_to_floats(node.output[0]) else _conv_integer(node, graph)
 
