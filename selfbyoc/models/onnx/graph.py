@@ -51,8 +51,11 @@ class Graph:
         if not readers or name in {value.name for value in self.graph.output}:
             return False
         casts = (node.op_type == "Cast" and attributes(node)["to"] == 1 for node in readers)
-        between = readers[0].op_type in ("Add", "Reshape") and len(readers) == 1
-        return all(casts) or (between and self.is_cast_to_floats(readers[0].output[0]))
+        if all(casts):
+            return True
+        only = readers[0]
+        between = only.op_type in ("Add", "Reshape") and only.input[0] == name
+        return between and len(readers) == 1 and self.is_cast_to_floats(only.output[0])
 
     @cached_property
     def read(self) -> set[str]:

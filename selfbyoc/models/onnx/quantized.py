@@ -34,7 +34,11 @@ def _bare_conv_integer(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.Node
     """On Relay, whose frontend has a product of bytes: a kernel takes it where floats are made of
     it. Else it is one of int32, for TVM 0.17's own saturates on x86 without VNNI.
     """
-    return None if graph.is_cast_to_floats(node.output[0]) else _conv_integer(node, graph)
+    weights = (node.input[1], *node.input[3:])
+    is_taken = all(graph.constant(name) is not None for name in weights if name)
+    if is_taken and graph.is_cast_to_floats(node.output[0]):
+        return None
+    return _conv_integer(node, graph)
 
 
 def _centred(steps: Steps, x: str, point: str, shape: str | Sequence[int] | None) -> str:

@@ -7,15 +7,11 @@ import math
 from ...graph import Value
 from ...language.composite import require
 from ...language.match.match import Match
-from ..kernels.words import BYTE, WIDE
+from ..kernels.words import BYTE, WIDE, most_products
 
 
 def _is_one(value: Value) -> bool:
     return math.prod(value.shape) == 1
-
-
-# Products of one sum: it, and its correction by a zero point, have to fit int32.
-_MOST = 1 << 30
 
 
 def check_levels(match: Match) -> None:
@@ -40,7 +36,14 @@ def check_levels(match: Match) -> None:
         match.w_zero.scalar == middle,
         f"the weight's zero point is not {middle}, from which {weight.dtype} is moved",
     )
-    terms, most = math.prod(weight.shape[1:]), _MOST // (255 * (255 if is_wide else 128))
-    require(terms <= most, f"sums of {terms} products of bytes may leave int32")
+    check_sums(weight)
     result = match.root.outputs[0].dtype
     require(result == "float32", f"levels are dequantised to {result}, not float32")
+
+
+def check_sums(weight: Value) -> None:
+    """As many products as int32 holds."""
+    terms = math.prod(weight.shape[1:])
+    require(
+        terms <= most_products(weight.dtype), f"sums of {terms} products of bytes may leave int32"
+    )

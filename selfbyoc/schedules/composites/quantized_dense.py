@@ -21,6 +21,7 @@ from ..kernels.rows.rowwise import Rowwise, layer_norm
 from ..kernels.rows.schedule import schedule_normal
 from ..kernels.words import Words, unsigned
 from .dense import check_bias
+from .levels import check_sums
 from .sizes import check_sizes
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def _check(match: Match) -> None:
         levels == match.weight.dtype == "int8",
         f"int8 is multiplied, not {levels} and {match.weight.dtype}",
     )
+    check_sums(match.weight)
     require(
         match.root.outputs[0].dtype == "int32",
         f"sums are int32, found {match.root.outputs[0].dtype}",
@@ -101,13 +103,13 @@ def _compute(
         return wide if in_scale is None else _scaled(wide, kinds[at - 1], in_scale)
 
     epsilon = ops.layer_norm.attrs["epsilon"]
-    normal, before = layer_norm(read, gamma, beta, tiled, epsilon, plan.normal)
+    normal, before = layer_norm(read, gamma, beta, tiled, epsilon, plan.floats.normal)
     levels = te.compute(
         tiled,
         lambda *i: _level(_scaled(normal(*i), kinds[at + 1], out_scale), ops),
         name="normalised",
     )
-    words = Words(levels, len(tiled) - 1, plan.dense.word).stage()
+    words = Words(levels, len(tiled) - 1, plan.word).stage()
     zero = unsigned(tir.const(0, "int32"), "int8")
     found, exact = sums_of_words(words, weight, zero, plan.dense)
     unit = unit_of(found.sums, out[0][-1])

@@ -21,11 +21,17 @@ BYTE = ("int8", "uint8")
 WIDE = "int16"  # of weights from -255 to 255
 WORDS = (2, 4)  # levels of one
 PRODUCTS = ("conv2d", "dense")
+_MOST = 1 << 30  # of a sum, and of its correction by a zero point: together they fit int32
 
 
 def words_of(count: int, word: int) -> int:
     """Words of so many levels that these fill."""
     return -(-count // word)
+
+
+def most_products(dtype: str) -> int:
+    """Of one sum, by the weight's dtype."""
+    return _MOST // (255 * (255 if dtype == WIDE else 128))
 
 
 def weight_of(ops: Ops) -> tuple[Packing, str]:

@@ -17,7 +17,7 @@ from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import View
 from ..exact import sum_dtype, widened
-from ..words import Words, unsigned
+from ..words import Words, most_products, unsigned
 from . import pack as direct
 from . import quantized
 from .form import Conv2d
@@ -33,7 +33,8 @@ def plan(ops: Ops, machine: Machine) -> Plan:
     """That of words, or of what the sums are exact in."""
     (conv,) = ops.of("conv2d")
     weight, dtype = conv.inputs[1]
-    if dtype == "int8" and is_of_words(weight):
+    fits = math.prod(weight[1:]) <= most_products(dtype)
+    if dtype == "int8" and is_of_words(weight) and fits:
         return quantized.plan(ops, machine)
     layer = Layer.of(conv, _dtype(conv))
     return ConvPlans(((layer.name, plan_direct(layer, machine)),), machine)

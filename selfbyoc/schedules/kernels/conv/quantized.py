@@ -177,9 +177,8 @@ def sums_of_words(
     `level` is what words hold where the model means zero.
     """
     weight = asked.weight
-    blocks, depth, *window, rows = extents(
-        weight
-    )  # after the last input are the sums of the others
+    # After the last input are the sums of the others.
+    blocks, depth, *window, rows = extents(weight)
     body = View((blocks, depth - 1, *window, rows), "int32", weight)
     operands = Operands(partial(dot, plan.word), all_alike(level, plan.word))
 

@@ -16,25 +16,20 @@ from .rowwise import RowwisePlan, rowwise_plan
 
 @dataclass(frozen=True)
 class NormalPlan:
-    """Rows are normalised, then multiplied in tiles; the sums are of `dtype`."""
+    """Rows are normalised, then multiplied in tiles."""
 
     normal: RowwisePlan
     product: ProductPlan
-    dtype: str
 
     def __str__(self) -> str:
-        return f"{self.product}; normalised {self.where}: {self.normal}"
+        where = "in front of its task" if self.product.melted else "first"
+        return f"{self.product}; normalised {where}: {self.normal}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of both plans."""
         yield from self.product.faults(ops, cpu)
         rows = (*self.rows.tiles, self.rows.height)
         yield from self.normal.faults_of(rows, self.product.depth, cpu)
-
-    @property
-    def where(self) -> str:
-        """When rows are normalised."""
-        return "in front of its task" if self.product.melted else "first"
 
     @property
     def rows(self) -> Rows:
@@ -55,4 +50,4 @@ def normal_plan(
     product = product_plan(rows, depth, units, dtype, cpu, "outputs", melted)
     tiles = (*rows.tiles, rows.height)
     normal = rowwise_plan(tiles, depth if count is None else count, cpu, within=bool(melted))
-    return NormalPlan(normal, product, dtype)
+    return NormalPlan(normal, product)

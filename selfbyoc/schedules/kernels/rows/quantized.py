@@ -32,7 +32,7 @@ from .forms import ProductPlan
 from .normal import NormalPlan, normal_plan
 from .pack import pack_weight
 from .plan import lead_of, passes_of_one, plan_rows, product_plan
-from .rowwise import Read, RowwisePlan
+from .rowwise import Read
 from .schedule import schedule_dense
 
 
@@ -59,24 +59,24 @@ class QuantizedPlan:
 
 @dataclass(frozen=True)
 class QuantizedNormalPlan:
-    """Rows are normalised in floats, and multiplied as words."""
+    """Rows are normalised in floats, and multiplied as words: `floats` is a plan of as many."""
 
-    normal: RowwisePlan
-    dense: QuantizedPlan
+    floats: NormalPlan
+    word: int
 
     def __str__(self) -> str:
-        return f"{self.dense}; normalised {self.floats.where}: {self.normal}"
+        return f"{self.floats}, of words of {self.word}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
-        """Of both plans."""
+        """Of the product, and of the rows, which are as long as they are."""
         yield from self.dense.faults(ops, cpu)
         rows, (x, _) = self.floats.rows, ops.dense.inputs[0]
-        yield from self.normal.faults_of((*rows.tiles, rows.height), x[-1], cpu)
+        yield from self.floats.normal.faults_of((*rows.tiles, rows.height), x[-1], cpu)
 
     @property
-    def floats(self) -> NormalPlan:
-        """The plan of as many floats as there are words."""
-        return NormalPlan(self.normal, self.dense.product, "int32")
+    def dense(self) -> QuantizedPlan:
+        """Of the product alone."""
+        return QuantizedPlan(self.floats.product, self.word)
 
 
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
@@ -95,8 +95,8 @@ def plan_normal(ops: Ops, machine: Machine) -> QuantizedNormalPlan:
     """That of rows of as many words that are normalised, and of the rows as floats."""
     (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     word = word_as_packed(ops, machine, depth)
-    found = normal_plan(shape, words_of(depth, word), "int32", machine, depth)
-    return QuantizedNormalPlan(found.normal, QuantizedPlan(found.product, word))
+    floats = normal_plan(shape, words_of(depth, word), "int32", machine, depth)
+    return QuantizedNormalPlan(floats, word)
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
