@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import UnsupportedOp
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
-from ..tvm.own_ops import quotient, within
+from ..tvm.own_ops import nearest, quotient, within
 from ..tvm.types import Attr, Attrs, PrimExpr
 from .attrs import Raw, ReadAttrs, must, only, plain
 from .fixed_point import fixed_point
@@ -79,13 +79,15 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         if dtype_of(value) != "float32":
             return (rounded(clamp(value, low, high) / factor) + point).astype(dtype)
         over = quotient(within(value, low, high), factor)
-        return (rounded(over) + point).astype(dtype)
+        if call.attrs["ties"] != "even":
+            return (rounded(over) + point).astype(dtype)
+        return nearest(over, _of_axis(zero, i, axis).astype("int32"), *_ends(dtype)).astype(dtype)
 
     return te.compute(x.shape, element, name=call.name)
 
 
-def _ends(dtype: str) -> tuple[PrimExpr, PrimExpr]:
-    return tir.min_value(dtype), tir.max_value(dtype)
+def _ends(dtype: str) -> list[PrimExpr]:
+    return [value(dtype).astype("int32") for value in (tir.min_value, tir.max_value)]
 
 
 def _dequantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:

@@ -75,8 +75,10 @@ def _written_out(word: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExp
     """The same in shifts and products of int32."""
     lanes, bits = lanes_of(a), 32 // word
     for i in range(word):
-        left = (a >> _all(lanes, bits * i)) & _all(lanes, (1 << bits) - 1)
-        right = (w << _all(lanes, 32 - bits * (i + 1))) >> _all(lanes, 32 - bits)
+        up, down = _all(lanes, 32 - bits * (i + 1)), _all(lanes, 32 - bits)
+        # Bytes of the image count from 0, pairs have signs.
+        left = (a << up) >> down if word == 2 else (a >> _all(lanes, bits * i)) & _all(lanes, 255)
+        right = (w << up) >> down
         sums = sums + left * right
     return sums
 

@@ -25,6 +25,7 @@ from .edge_vectors import with_ends
 from .gathers import with_gathers
 from .interleaves import with_interleaves
 from .level_limits import with_levels
+from .nearest import with_nearest
 from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .quotients import with_quotients
@@ -47,7 +48,9 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
         func = with_whole_vectors(
-            with_early(with_prefetch(with_quotients(with_levels(func), target)))
+            with_early(
+                with_prefetch(with_quotients(with_levels(with_nearest(func, target)), target))
+            )
         )
     return any_alignment(func)
 

@@ -14,11 +14,13 @@ from tvm.ir import _ffi_api
 from tvm.ir.op import register_op_attr
 
 from . import GENERATION, dtype_of, tir, tvm, walk
+from .rounding import nearbyint
 from .types import Op, PrimExpr, PrimFunc
 
 DOTS = {2: "selfbyoc.dot2", 4: "selfbyoc.dot4"}  # by the levels of a word
 QUOTIENT = "selfbyoc.quotient"
 WITHIN = "selfbyoc.within"
+NEAREST = "selfbyoc.nearest"
 
 Lowering = Callable[..., Any]  # of the arguments, vectors or not
 
@@ -50,9 +52,26 @@ within = own_op(WITHIN, lambda x, low, high: tir.Max(low, tir.Min(high, x)), "fl
 """x within limits, of which one is not above 0 and the other not below it."""
 
 
+def nearest_written_out(over: PrimExpr, zero: PrimExpr, low: PrimExpr, high: PrimExpr) -> PrimExpr:
+    """What `nearest` gives, in TIR's own ops."""
+    return nearbyint(over).astype(_as("int32", over)) + zero
+
+
+def _as(dtype: str, value: PrimExpr) -> str:
+    """A dtype with as many lanes as a value."""
+    lanes = lanes_of(value)
+    return f"{dtype}x{lanes}" if lanes > 1 else dtype
+
+
+nearest = own_op(NEAREST, nearest_written_out)
+"""The integer nearest to a float, halves to even, plus an int32; the sum lies from `low` to `high`
+by itself.
+"""
+
+
 def dot(word: int, unsigned: PrimExpr, signed: PrimExpr) -> PrimExpr:
-    """Of the four bytes of two int32, or of two levels of 16 bits: those of the first count 0 to
-    255, of the second -128 to 127.
+    """Of the four bytes of two int32, of which those of the first count 0 to 255, of the second
+    -128 to 127; or of two int16 of each.
     """
     return tir.call_intrin("int32", _DOTS[word], unsigned, signed)
 

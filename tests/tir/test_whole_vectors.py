@@ -13,10 +13,22 @@ from selfbyoc.ir.emit import emit
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.tir import lowering
+from selfbyoc.tir.lowering import finished, machine_code
 from selfbyoc.tir.whole_vectors import with_whole_vectors
-from selfbyoc.tvm import GENERATION, structural_equal
+from selfbyoc.tvm import (
+    GENERATION,
+    get_block,
+    get_func,
+    make_target,
+    structural_equal,
+    te,
+    tensor,
+    tir,
+    walk,
+)  # fmt: skip
 
 DEPTH = 9
+VECTORIZED = int(tir.ForKind.VECTORIZED)
 
 
 @pytest.fixture
@@ -55,6 +67,37 @@ def test_columns_that_fill_no_vector(rows, columns, changed):
     if columns > 64:  # of one panel a row is one vector
         assert any(changed)
     check(library, 2, rows, columns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "widths"),
+    [(97, []), (98, []), (100, [4]), (101, [4]), (102, [4]), (103, [4])],
+)
+def test_as_many_columns_in_each_last_vector_are_smaller_vectors(columns, widths):
+    func = te.create_prim_func(_copied(columns))
+    sch = selfbyoc.tvm.Schedule(func)
+    sch.vectorize(sch.split(sch.get_loops(get_block(sch, "y"))[0], [None, 8])[1])
+    made = with_whole_vectors(sch.mod["main"])
+    found = []
+
+    def visit(loop):
+        if int(loop.kind) == VECTORIZED:
+            found.append(int(loop.extent))
+
+    walk(made.body, visit, "For")
+    assert sorted(found, reverse=True) == [8, *widths]
+    target = make_target("llvm")
+    code = machine_code(
+        finished(sch.mod["main"], target).with_attr("global_symbol", "main"), "main", target
+    )
+    x, y = np.arange(columns, dtype="float32"), tensor(np.zeros(columns, "float32"))
+    get_func(code, "main")(tensor(x), y)
+    np.testing.assert_array_equal(y.numpy(), x + 1)
+
+
+def _copied(columns):
+    x = te.placeholder((columns,), "float32", "x")
+    return [x, te.compute((columns,), lambda i: x(i) + 1, name="y")]
 
 
 def test_whole_columns_stay(changed):

@@ -30,6 +30,7 @@ _LOWERING = (
     "tir/lanes.py",
     "tir/level_limits.py",
     "tir/lowering.py",
+    "tir/nearest.py",
     "tir/prefetch.py",
     "tir/quotients.py",
     "tir/stack_tiles.py",

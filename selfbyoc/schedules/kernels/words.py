@@ -16,6 +16,7 @@ from ...codegen.info.ops import Ops, Packing
 from ...machine import Machine
 from ...tvm import te, tir
 from ...tvm.types import PrimExpr, Tensor
+from ..steps.tensors import View
 
 BYTE = ("int8", "uint8")
 WIDE = "int16"  # of weights from -255 to 255
@@ -142,6 +143,23 @@ class Words:
         if self.staged is None:
             self.staged = te.compute(self.shape, self, name=f"{self.x.op.name}_words")
         return self.staged
+
+
+def pairs_of(x: Tensor, zero: PrimExpr) -> View:
+    """Levels of an image [N, C, H, W] less their zero point, two channels a word of which sums and
+    differences can be taken: the upper one times 2**16, and the lower one, which may be negative.
+    After the last channel comes that one again; a weight is zero there.
+    """
+    n, channels, *window = x.shape
+
+    def word(n: PrimExpr, c: PrimExpr, *rest: PrimExpr) -> PrimExpr:
+        def level(i: int) -> PrimExpr:
+            at = tir.Min(c * 2 + i, channels - 1) if channels % 2 else c * 2 + i
+            return x(n, at, *rest).astype("int32") - zero
+
+        return level(0) + level(1) * (1 << 16)
+
+    return View((n, words_of(int(channels), 2), *window), "int32", word)
 
 
 def weight_words(weight: Tensor, word: int) -> Tensor:

@@ -144,16 +144,18 @@ def prefetch_while_summing(sch: Schedule, piece: Loop, k: Loop, weight: str) -> 
 
 def prefetch_residual(sch: Schedule, loop: Loop, block: Facts) -> None:
     """Each run of a loop over tiles begins by prefetching what `block`, at its end, reads beside
-    the sums and factors for each channel: a residual.
+    the sums, what these read, and factors for each channel: a residual.
 
     Call it when the loop will not be split or fused any more (tir/prefetch_early.py).
     """
     read = [region_buffer(region) for region in block.stmt.reads]
-    computed = [region_buffer(p.stmt.writes[0]) for p in block.producers]
+    # The last of a weight of words are sums that a zero point is multiplied by.
+    others = [region for p in block.producers for region in (*p.stmt.writes, *p.stmt.reads)]
+    known = [region_buffer(region) for region in others]
     names = [
         str(b.name)
         for b in read
-        if len(b.shape) > 1 and not any(b.same_as(other) for other in computed)
+        if len(b.shape) > 1 and not any(b.same_as(other) for other in known)
     ]
     if names:
         sch.annotate(loop, EARLY, " ".join(names))

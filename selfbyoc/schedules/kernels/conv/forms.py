@@ -44,7 +44,7 @@ def _transformed(weight: Tensor, plan: WinogradPlan, groups: int) -> Tensor:
 
 
 def _by_winograd(conv: Conv2d, plan: WinogradPlan) -> WinogradStages:
-    return winograd.convolution(conv.x, conv.weight, plan, conv.name)
+    return winograd.convolution(conv, plan)
 
 
 FORMS = (

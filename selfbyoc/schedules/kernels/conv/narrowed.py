@@ -17,7 +17,7 @@ from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import View
 from ..exact import sum_dtype, widened
-from ..words import Words, most_products, unsigned
+from ..words import most_products
 from . import pack as direct
 from . import quantized
 from .form import Conv2d
@@ -66,9 +66,9 @@ def conv2d(inputs: Sequence[Tensor], call: OpCall, plan: Plan) -> Any:
 
 
 def _of_words(asked: Conv2d, plan: QuantizedPlan) -> Any:
-    level = unsigned(tir.const(0, "int32"), asked.x.dtype)
-    image = Words(asked.x, 1, plan.word, plan.groups)
-    stages, offset = sums_of_words(replace(asked, x=image), level, plan)
+    stages, offset = sums_of_words(asked, tir.const(0, "int32"), plan)
+    if offset is None:
+        return stages
 
     def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         return stages.result(n, o, y, z) - offset(o)

@@ -1,5 +1,5 @@
-"""Convolutions of levels: of words by the CPU's dot products, or, of few channels a group, of
-floats that hold integers.
+"""Convolutions of levels: of words by the CPU's dot products, by Winograd where that pays, or, of
+few channels a group, of floats that hold integers.
 
 The plan, the forms and the schedule are those of floats over a part of the channels. Sums are
 exact; their zero points and scales are applied while a tile is in registers.
@@ -7,6 +7,7 @@ exact; their zero points and scales are applied while a tile is in registers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,11 +22,17 @@ from ....tvm.own_ops import dot
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents, split_index
+from ..winograd import pack as winograd_pack
+from ..winograd import plan as winograd
+from ..winograd.integers import MOST_OF_WORDS
+from ..winograd.plan import WinogradPlan
 from ..words import (
+    WIDE,
     Scaled,
     Words,
     all_alike,
     only,
+    pairs_of,
     signed,
     unsigned,
     weight_of,
@@ -96,6 +103,9 @@ def _ops_of(ops: Ops, word: int) -> Ops:
 
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """The plan of the convolution as one of words, or of floats."""
+    by_winograd = _winograd(ops, machine)
+    if by_winograd is not None:
+        return by_winograd
     word = _word(ops, machine)
     alone = _ops_of(ops, word)
     (conv,) = alone.of("conv2d")
@@ -107,6 +117,22 @@ def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     return QuantizedPlan(found, conv.attrs["groups"], word)
 
 
+def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
+    """The plan by Winograd, of words of two levels on every CPU, or None where it does not pay."""
+    (conv,), (packing, dtype) = ops.of("conv2d"), weight_of(ops)
+    weight = conv.inputs[1][0]
+    if dtype == WIDE or not is_of_words(weight) or math.prod(weight[1:]) > MOST_OF_WORDS:
+        return None
+    (alone,) = _ops_of(ops, 2).of("conv2d")
+    image, kernel = (value[0] for value in alone.inputs)
+    known = packing.shape, packing.ahead, machine.word
+    out = alone.outputs[0][0]
+    found = winograd.plan(image, kernel, alone.attrs, out, machine, conv.name, *known)
+    if found is None:
+        return None
+    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, 2)
+
+
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
     """As floats lie: floats, or words, and after the last word of each output the sum of its
     weights, [O/16, I/word + 1, H, W, 16].
@@ -115,6 +141,8 @@ def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
         name = f"{weight.op.name}_exact"
         wide = te.compute(weight.shape, lambda *i: _exact(weight, *i), name=name)
         return kernel.packed(wide, plan.conv, plan.groups)
+    if isinstance(plan.conv, WinogradPlan):
+        return winograd_pack.pack_words(weight, plan.conv)
     body = kernel.packed(weight_words(weight, plan.word), plan.conv, plan.groups)
     sums, outputs = weight_sums(weight), int(weight.shape[0])
     blocks, depth, high, wide, rows = extents(body)
@@ -154,9 +182,8 @@ def compute(
     out, zero = conv.outputs[0][0], only(x_zero).astype("int32")
     offset: Callable[[PrimExpr], PrimExpr] | None
     if plan.word:
-        image = Words(x, 1, plan.word, plan.groups)
-        asked = Conv2d(image, weight, conv.attrs, out, conv.name)
-        stages, offset = sums_of_words(asked, unsigned(zero, x.dtype), plan)
+        asked = Conv2d(x, weight, conv.attrs, out, conv.name)
+        stages, offset = sums_of_words(asked, zero, plan)
     else:
         asked = Conv2d(_levels(x, zero), weight, conv.attrs, out, conv.name)
         stages, offset = kernel.convolution(asked, plan.conv), None
@@ -171,12 +198,16 @@ def compute(
 
 
 def sums_of_words(
-    asked: Conv2d, level: PrimExpr, plan: QuantizedPlan
-) -> tuple[Any, Callable[[PrimExpr], PrimExpr]]:
-    """The stages of sums of an image's words, and what is too much in the sum of an output channel;
-    `level` is what words hold where the model means zero.
+    asked: Conv2d, zero: PrimExpr, plan: QuantizedPlan
+) -> tuple[Any, Callable[[PrimExpr], PrimExpr] | None]:
+    """The stages of sums of an image of levels, and what is too much in the sum of an output
+    channel, if anything; `zero` is the level of zero.
     """
-    weight = asked.weight
+    x, weight = asked.x, asked.weight
+    if isinstance(plan.conv, WinogradPlan):
+        pairs = replace(asked, x=pairs_of(x, zero), operands=Operands(partial(dot, 2)))
+        return kernel.convolution(pairs, plan.conv), None
+    level = unsigned(zero, x.dtype)
     # After the last input are the sums of the others.
     blocks, depth, *window, rows = extents(weight)
     body = View((blocks, depth - 1, *window, rows), "int32", weight)
@@ -186,7 +217,8 @@ def sums_of_words(
         block, row = split_index(o, rows)
         return weight(block, depth - 1, 0, 0, row) * level
 
-    words = replace(asked, weight=body, operands=operands)
+    image = Words(x, 1, plan.word, plan.groups)
+    words = replace(asked, x=image, weight=body, operands=operands)
     return kernel.convolution(words, plan.conv), offset
 
 

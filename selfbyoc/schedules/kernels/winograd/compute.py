@@ -29,6 +29,8 @@ from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes, split_index
 from ...steps.tiles import BLOCK, blocks_of
+from ..conv.form import Conv2d
+from .integers import WORDS, settled, unscaled
 from .matrices import matrices, times
 from .plan import WinogradPlan
 
@@ -51,12 +53,12 @@ class WinogradStages:
         return self.image
 
 
-def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> WinogradStages:
-    """NCHW image and packed weight -> NCHW image, by seven stages."""
-    stem = f"{name}_wino"
-    image = _image(x, plan, f"{stem}_image")
+def convolution(conv: Conv2d, plan: WinogradPlan) -> WinogradStages:
+    """NCHW image and packed weight -> NCHW image, by seven stages; of words as of floats."""
+    stem = f"{conv.name}_wino"
+    image = _image(conv.x, plan, f"{stem}_image")
     columns, inputs = _inputs(image, plan, stem)
-    sums = _sums(inputs, weight, int(x.shape[1]), plan, f"{stem}_sums")
+    sums = _sums(inputs, conv, plan, f"{stem}_sums")
     rows, pixels = _outputs(sums, plan, stem)
     t = plan.tiling
     tall = t.rows * t.m  # pixels of a block, in each of its images
@@ -69,7 +71,7 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
         (i, ni), (j, yi), (block, lane) = map(split_index, (n, y, o), (t.images, tall, BLOCK))
         return pixels(i, j, block, ni * tall + yi, z, lane)
 
-    result = te.compute(plan.out, element, name=name)
+    result = te.compute(plan.out, element, name=conv.name)
     return WinogradStages(image, columns, inputs, sums, rows, pixels, result)
 
 
@@ -84,7 +86,7 @@ def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
             n, z = tir.floordiv(n, step**2), z * step + tir.floormod(n, step)
         row, column = y - top, z - left
         inside = tir.all(row >= 0, row < height, column >= 0, column < width, c < channels)
-        return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, "float32"))
+        return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, x.dtype))
 
     reach = t.window - 1
     shape = (t.batch, t.down * t.m + reach, t.along * t.m + reach, blocks_of(channels) * BLOCK)
@@ -94,7 +96,7 @@ def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
 def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tensor]:
     """B^T d, and B^T d B of every tile."""
     t = plan.tiling
-    b, _, _ = matrices(t.m, t.window)
+    b, _, _ = matrices(t.m, t.window, image.dtype)
     size, lanes, tiles = t.size, int(image.shape[3]), plan.products.tiles
 
     def column(
@@ -111,22 +113,31 @@ def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
 
     shape = (*t.blocks, plan.steps, tiles, size, size, lanes)
     columns = te.compute(shape, column, name=f"{name}_columns")
-    inputs = te.compute(
-        (*t.blocks, size, size, plan.steps, tiles, lanes),
-        lambda i, j, e, f, s, tile, c: times(b, f, lambda z: columns(i, j, s, tile, e, z, c)),
-        name=f"{name}_inputs",
-    )
-    return columns, inputs
+
+    def whole(
+        i: PrimExpr,
+        j: PrimExpr,
+        e: PrimExpr,
+        f: PrimExpr,
+        step: PrimExpr,
+        tile: PrimExpr,
+        c: PrimExpr,
+    ) -> PrimExpr:
+        found = times(b, f, lambda z: columns(i, j, step, tile, e, z, c))
+        return settled(found) if image.dtype == WORDS else found
+
+    shape = (*t.blocks, size, size, plan.steps, tiles, lanes)
+    return columns, te.compute(shape, whole, name=f"{name}_inputs")
 
 
-def _sums(inputs: Tensor, weight: Tensor, channels: int, plan: WinogradPlan, name: str) -> Tensor:
+def _sums(inputs: Tensor, conv: Conv2d, plan: WinogradPlan, name: str) -> Tensor:
     """The products of every element of the tiles, summed over the input channels."""
-    t = plan.tiling
-    (k,) = reduce_axes(k=channels)
+    t, times_ = plan.tiling, conv.operands.times
+    (k,) = reduce_axes(k=int(conv.x.shape[1]))
     return te.compute(
         (*t.blocks, plan.out_blocks, t.size, t.size, plan.steps, plan.products.tiles, BLOCK),
         lambda i, j, o, e, f, s, tile, lane: te.sum(
-            inputs(i, j, e, f, s, tile, k) * weight(e, f, o, k, lane), axis=k
+            times_(inputs(i, j, e, f, s, tile, k), conv.weight(e, f, o, k, lane)), axis=k
         ),
         name=name,
     )
@@ -135,7 +146,7 @@ def _sums(inputs: Tensor, weight: Tensor, channels: int, plan: WinogradPlan, nam
 def _outputs(sums: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tensor]:
     """A^T sums, and A^T sums A: the pixels of every tile."""
     t, tiles = plan.tiling, plan.products.tiles
-    _, _, a = matrices(t.m, t.window)
+    _, _, a = matrices(t.m, t.window, sums.dtype)
     m = t.m
 
     def row(
@@ -158,7 +169,8 @@ def _outputs(sums: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     ) -> PrimExpr:
         tile = tir.floordiv(y, m) * t.along + tir.floordiv(x, m)
         inside = tir.floormod(y, m)
-        return times(a, tir.floormod(x, m), lambda f: rows(i, j, o, tile, inside, f, lane))
+        found = times(a, tir.floormod(x, m), lambda f: rows(i, j, o, tile, inside, f, lane))
+        return unscaled(found, m, t.window) if sums.dtype == WORDS else found
 
     whole = (*t.blocks, plan.out_blocks, t.images * t.rows * m, t.along * m, BLOCK)
     return rows, te.compute(whole, pixel, name=f"{name}_pixels")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ....machine import Machine
 from ....tvm.types import Attrs
 from ...steps.tiles import BLOCK
+from .integers import FORMS_OF_WORDS
 from .matrices import FORMS
 from .tasks import usual_tiling, work
 from .tiling import apart, as_images
@@ -41,20 +42,33 @@ class Cost:
 
 
 def forms(
-    image: Sequence[int], kernel: Sequence[int], attrs: Attrs, out: Sequence[int]
+    image: Sequence[int],
+    kernel: Sequence[int],
+    attrs: Attrs,
+    out: Sequence[int],
+    direct_word: int = 0,
 ) -> list[int]:
     """0 and the m of every F(m, r) that a convolution can be."""
-    window = kernel[2]
-    plain = window in FORMS and kernel[3] == window and attrs["groups"] == 1
+    window, known = kernel[2], FORMS_OF_WORDS if direct_word else FORMS
+    plain = window in known and kernel[3] == window and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == (1, 1) and len(set(attrs["dilation"])) == 1
     allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
-    return [0, *FORMS[window]] if allowed and plain and min(image[1], out[1]) >= BLOCK else [0]
+    return [0, *known[window]] if allowed and plain and min(image[1], out[1]) >= BLOCK else [0]
 
 
 def costs(
-    image: Sequence[int], kernel: Sequence[int], attrs: Attrs, out: Sequence[int], cpu: Machine
+    image: Sequence[int],
+    kernel: Sequence[int],
+    attrs: Attrs,
+    out: Sequence[int],
+    cpu: Machine,
+    direct_word: int = 0,
 ) -> dict[int, Cost]:
-    """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0."""
+    """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0.
+
+    Of words of two levels, channels of the image are words; those of the direct convolution have
+    `direct_word` levels.
+    """
     window, pixels = kernel[2], out[0] * out[2] * out[3]
     images = as_images(out, apart(attrs))
     sides = (1 / image[1] + 1 / out[1]) / cpu.cores  # what is done once a channel
@@ -62,17 +76,17 @@ def costs(
 
     def cost(m: int) -> Cost:
         if m == 0:
-            products = DIRECT_TIME * window**2 * pixels / peak
-            return Cost(
-                products, 4 * window**2 / cpu.shared_bandwidth, PIXEL_CYCLES * pixels * sides
-            )
+            depth = 2 / direct_word if direct_word else 1.0
+            products = depth * DIRECT_TIME * window**2 * pixels / peak
+            reading = depth * 4 * window**2 / cpu.shared_bandwidth
+            return Cost(products, reading, PIXEL_CYCLES * pixels * sides)
         channels = (image[1], out[1])
         t = usual_tiling(images, m, window, channels, cpu)
         products = t.size**2 * work(t, channels, cpu)
         each = m**2 * PIXEL_CYCLES + TRANSFORM_CYCLES[m, window] / cpu.lanes("float32")
         return Cost(products, 4 * t.size**2 / cpu.shared_bandwidth, each * t.count * sides)
 
-    return {m: cost(m) for m in forms(image, kernel, attrs, out)}
+    return {m: cost(m) for m in forms(image, kernel, attrs, out, direct_word)}
 
 
 def usual_form(batches: Sequence[dict[int, Cost]]) -> int:

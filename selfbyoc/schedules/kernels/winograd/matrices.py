@@ -1,4 +1,6 @@
-"""The matrices of Winograd convolutions F(m, r), and products with them as expressions."""
+"""The matrices of Winograd convolutions F(m, r), and products with them as expressions. Those of
+integers are in integers.py.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from fractions import Fraction as F
 
 from ....tvm import tir
 from ....tvm.types import PrimExpr
+from .integers import WORDS, matrices_of_words, sum_of_words
 
 Matrix = Sequence[Sequence[float]]
 
@@ -20,8 +23,10 @@ POINTS = {4: (F(0), F(1), F(-1)), 6: (F(0), F(3, 4), F(-3, 4), F(3, 2), F(-3, 2)
 FORMS = {3: (2, 4), 5: (2,)}  # the m by r, the extent of the window
 
 
-def matrices(m: int, r: int) -> tuple[Matrix, Matrix, Matrix]:
-    """(B^T, G, A^T) of F(m, r): the outputs are A^T ((G g) * (B^T d))."""
+def matrices(m: int, r: int, dtype: str = "float32") -> tuple[Matrix, Matrix, Matrix]:
+    """(B^T, G, A^T) of F(m, r): the outputs are A^T ((G g) * (B^T d)), of words a multiple."""
+    if dtype == WORDS:
+        return matrices_of_words(m, r)
     points = POINTS[m + r - 1]
     others = [[q for q in points if q != p] for p in points]
     input_ = [*([*_coefficients(rest), F(0)] for rest in others), _coefficients(points)]
@@ -46,7 +51,8 @@ def _floats(matrix: Sequence[Sequence[F]]) -> Matrix:
 
 def times(matrix: Matrix, index: PrimExpr, value: Callable[[int], PrimExpr]) -> PrimExpr:
     """Row `index` of matrix times vector; its loop is unrolled, and one of the sums stays."""
-    sums = [_sum(row, value) for row in matrix]
+    total: Callable[..., PrimExpr] = sum_of_words if isinstance(matrix[0][0], int) else _sum
+    sums = [total(row, value) for row in matrix]
     found = sums.pop()
     for i in range(len(sums) - 1, -1, -1):
         found = tir.Select(index == i, sums[i], found)

@@ -6,14 +6,16 @@ from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
+from ..words import signed, word_of, words_of
+from .integers import WORDS
 from .matrices import matrices, times
 from .plan import WinogradPlan
 
 
 def pack(weight: Tensor, plan: WinogradPlan) -> Tensor:
-    """[O, I, r, r] -> G w G^T as [m + r - 1, m + r - 1, O/16, I, 16]."""
+    """[O, I, r, r] -> G w G^T as [m + r - 1, m + r - 1, O/16, I, 16]; of int32, as integers."""
     out, inner, window, _ = extents(weight)
-    _, g, _ = matrices(plan.m, window)
+    _, g, _ = matrices(plan.m, window, weight.dtype)
     size = plan.tiling.size
 
     def half(e: PrimExpr, o: PrimExpr, i: PrimExpr, x: PrimExpr) -> PrimExpr:
@@ -25,7 +27,30 @@ def pack(weight: Tensor, plan: WinogradPlan) -> Tensor:
         def value(o: PrimExpr) -> PrimExpr:
             return times(g, f, lambda x: columns(e, tir.Min(o, out - 1), i, x))
 
-        return or_zero(b * BLOCK + lane, out, plan.out_blocks * BLOCK, value)
+        lanes = plan.out_blocks * BLOCK
+        return or_zero(b * BLOCK + lane, out, lanes, value, weight.dtype)
 
     shape = (size, size, plan.out_blocks, inner, BLOCK)
     return te.compute(shape, whole, name=f"{weight.op.name}_packed")
+
+
+def pack_words(weight: Tensor, plan: WinogradPlan) -> Tensor:
+    """[O, I, r, r] of bytes -> integers as `pack` has them, two inputs a word:
+    [m + r - 1, m + r - 1, O/16, I/2, 16].
+    """
+    name = weight.op.name
+    levels = te.compute(
+        weight.shape, lambda *i: signed(weight(*i), weight.dtype), name=f"{name}_levels"
+    )
+    levels = pack(levels, plan)
+    size, _, out_blocks, inner, lanes = extents(levels)
+
+    def word(e: PrimExpr, f: PrimExpr, b: PrimExpr, i: PrimExpr, lane: PrimExpr) -> PrimExpr:
+        def level(n: int) -> PrimExpr:
+            at = i * 2 + n
+            return or_zero(at, inner, inner + inner % 2, lambda k: levels(e, f, b, k, lane), WORDS)
+
+        return word_of([level(0), level(1)])
+
+    shape = (size, size, out_blocks, words_of(inner, 2), lanes)
+    return te.compute(shape, word, name=f"{name}_packed_words")

@@ -92,17 +92,19 @@ def plan(
     name: str,
     packed_shape: Shape | None = None,
     ahead: bool = True,
+    direct_word: int = 0,
 ) -> WinogradPlan | None:
     """The plan of the convolution `name`, or None where it is the direct one.
 
     `image`, `kernel` and `out` are [N, C, H, W], [O, I, H, W] and [N, O, H, W]. A weight that came
     packed ahead of time says by its `packed_shape` what it was packed for. One that is no constant
-    (`ahead` is False) would be transformed at every call: that costs more than it saves.
+    (`ahead` is False) would be transformed at every call: that costs more than it saves. Of words
+    of two levels, `direct_word` are the levels of one of the direct convolution.
     """
     if not ahead:
         return None
     batches = BATCHES if is_symbolic(out[0]) else (out[0],)
-    found = [costs(image, kernel, attrs, [n, *out[1:]], machine) for n in batches]
+    found = [costs(image, kernel, attrs, [n, *out[1:]], machine, direct_word) for n in batches]
     usual = usual_form(found)
     m = choose(f"{name}.winograd", near(found[-1], usual), usual)
     if packed_shape is not None:
