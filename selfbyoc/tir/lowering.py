@@ -26,6 +26,7 @@ from .gathers import with_gathers
 from .interleaves import with_interleaves
 from .level_limits import with_levels
 from .nearest import with_nearest
+from .overlaps import with_overlaps
 from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .quotients import with_quotients
@@ -47,11 +48,9 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
     if str(target.kind) == "c":
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
-        func = with_whole_vectors(
-            with_early(
-                with_prefetch(with_quotients(with_levels(with_nearest(func, target)), target))
-            )
-        )
+        func = with_quotients(with_levels(with_nearest(func, target)), target)
+        func = with_early(with_prefetch(func))
+        func = with_whole_vectors(with_overlaps(func, target))
     return any_alignment(func)
 
 

@@ -16,15 +16,11 @@ from functools import partial
 from typing import Any
 
 from ..machine.features import architecture, features_of
-from ..tvm import dtype_of, structural_equal, tir, walk
+from ..tvm import GENERATION, dtype_of, structural_equal, tir, walk
 from ..tvm.own_ops import NEAREST, has_own, is_own, lanes_of, llvm, nearest_written_out, own_op
 from ..tvm.rewrite import map_calls, mapped
 from ..tvm.rounding import nearbyint
 from ..tvm.types import PrimExpr, PrimFunc, Target
-
-_NARROW = {8: "llvm.x86.avx.cvt.ps2dq.256", 4: "llvm.x86.sse2.cvtps2dq"}
-_WIDE = "llvm.x86.avx512.mask.cvtps2dq.512"
-_AS_SET = 4  # rounds as MXCSR says, which is to even
 
 
 def with_nearest(func: PrimFunc, target: Target) -> PrimFunc:
@@ -34,15 +30,11 @@ def with_nearest(func: PrimFunc, target: Target) -> PrimFunc:
     named: dict[Any, Any] = {}
     walk(func.body, lambda let: named.__setitem__(let.var, let.value), "Let")
     func = mapped(func, "Cast", lambda cast: _number(cast, named))
-    if architecture(target) != "x86_64":
+    # LLVM 10 has no such vectors; Relay's own ops round halves away from zero in any case.
+    if architecture(target) != "x86_64" or GENERATION == "relay":
         return func
-    lanes = _lanes(target)
-    return map_calls(func, lambda c: _MADE[lanes](*c.args) if is_own(c, NEAREST) else c)
-
-
-def _lanes(target: Target) -> int:
-    features = features_of(target)
-    return 16 if "avx512f" in features else 8 if "avx" in features else 4
+    made = _MADE["avx512f" in features_of(target)]
+    return map_calls(func, lambda c: made(*c.args) if is_own(c, NEAREST) else c)
 
 
 def _number(cast: PrimExpr, named: dict[PrimExpr, PrimExpr]) -> PrimExpr:
@@ -61,16 +53,15 @@ def _number(cast: PrimExpr, named: dict[PrimExpr, PrimExpr]) -> PrimExpr:
     return nearbyint(level.args[0]) if same else cast
 
 
-def _by_x86(most: int, over: PrimExpr, zero: PrimExpr, low: PrimExpr, high: PrimExpr) -> PrimExpr:
+def _by_x86(cuts: bool, over: PrimExpr, zero: PrimExpr, low: PrimExpr, high: PrimExpr) -> PrimExpr:
     lanes = lanes_of(over)
-    if lanes == most == 16:
-        zeros = tir.Broadcast(tir.const(0, "int32"), lanes)
-        every, mode = tir.const(-1, "int16"), tir.const(_AS_SET, "int32")
-        return llvm(_WIDE, "int32x16", over, zeros, every, mode) + zero
-    if lanes not in _NARROW or lanes > most:
+    if lanes == 1:
         return nearest_written_out(over, zero, low, high)
-    level = llvm(_NARROW[lanes], f"int32x{lanes}", over) + zero
-    return level if most == 16 else tir.Max(tir.Min(level, high), low)
+    level = llvm("llvm.lrint", f"int32x{lanes}", over) + zero
+    return level if cuts else tir.Max(tir.Min(level, high), low)
 
 
-_MADE = {n: own_op(f"{NEAREST}.x86.{n}", partial(_by_x86, n)) for n in (4, 8, 16)}
+_MADE = {
+    cuts: own_op(f"{NEAREST}.{'avx512' if cuts else 'x86'}", partial(_by_x86, cuts))
+    for cuts in (True, False)
+}

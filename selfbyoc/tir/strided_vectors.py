@@ -24,6 +24,7 @@ from ..tvm.rewrite import (
     is_conditional,
     map_loads_and_calls,
     map_loops,
+    mapped,
     sequence,
     substitute,
     with_range,
@@ -34,6 +35,7 @@ from .lanes import conjuncts, found_in, is_interval, is_of_turn_alone, lane, lan
 from .vector_transpose import transposed
 
 SQUARES = (4, 8, 16)
+BYTES = ("int8", "uint8")  # are widened as their rows are loaded
 
 
 def with_transposes(func: PrimFunc) -> PrimFunc:
@@ -152,7 +154,7 @@ def _moves_on(load: PrimExpr, turn: PrimExpr) -> bool:
     """Whether each element's neighbour is the next turn's, in vectors that make up squares."""
     if len(load.indices) != 1 or lanes_of(load) not in SQUARES:
         return False
-    if str(dtype_of(load)).partition("x")[0] not in ("float32", "int32"):
+    if _element(load) not in ("float32", "int32", *BYTES):
         return False
     lanes = [lane(load.indices[0], i) for i in range(lanes_of(load))]
     if any(at is None for at in lanes):
@@ -204,6 +206,7 @@ def _square(store: _Store, lanes: int, turn: PrimExpr, at: PrimExpr) -> Stmt:
 
     columns = [_columns(load, lanes, turn, at, named) for load in store.strided]
     stores = []
+    wide = {var for var, _ in bound}
     for i in range(lanes):
 
         def change(node: PrimExpr, i: int = i) -> PrimExpr:
@@ -212,8 +215,21 @@ def _square(store: _Store, lanes: int, turn: PrimExpr, at: PrimExpr) -> Stmt:
 
         stmt, now = store.stmt, {turn: at + i}
         value = substitute(map_loads_and_calls(store.value, change), now)
-        stores.append(tir.BufferStore(stmt.buffer, value, [substitute(stmt.indices[0], now)]))
+        made = tir.BufferStore(stmt.buffer, value, [substitute(stmt.indices[0], now)])
+        stores.append(mapped(made, "Cast", lambda cast: _as_widened(cast, wide)))
     return with_vectors(bound, sequence(stores))
+
+
+def _as_widened(cast: PrimExpr, wide: set[Any]) -> PrimExpr:
+    """A byte of a square as int32, which it is already."""
+    inner = cast.value
+    if not isinstance(inner, tir.Cast) or inner.value not in wide:
+        return cast
+    return inner.value if dtype_of(cast) == dtype_of(inner.value) else cast
+
+
+def _element(load: PrimExpr) -> str:
+    return str(dtype_of(load)).partition("x")[0]
 
 
 def _columns(
@@ -221,10 +237,16 @@ def _columns(
 ) -> list[PrimExpr]:
     """What the load reads in each turn of a square."""
     starts = [substitute(lane(load.indices[0], i), {turn: at}) for i in range(lanes)]
-    buffer = region_buffer(load)
-    rows = [named(tir.BufferLoad(buffer, [tir.Ramp(start, 1, lanes)])) for start in starts]
+    buffer, is_byte = region_buffer(load), _element(load) in BYTES
+
+    def row(start: PrimExpr) -> PrimExpr:
+        found = tir.BufferLoad(buffer, [tir.Ramp(start, 1, lanes)])
+        return named(tir.Cast(f"int32x{lanes}", found) if is_byte else found)
+
+    rows = [row(start) for start in starts]
 
     def shuffle(one: PrimExpr, other: PrimExpr, places: Sequence[int]) -> PrimExpr:
         return named(tir.Shuffle([one, other], [tir.const(i, "int32") for i in places]))
 
-    return transposed(rows, shuffle)
+    found = transposed(rows, shuffle)
+    return [tir.Cast(dtype_of(load), column) for column in found] if is_byte else found

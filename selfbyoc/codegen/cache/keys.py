@@ -31,6 +31,7 @@ _LOWERING = (
     "tir/level_limits.py",
     "tir/lowering.py",
     "tir/nearest.py",
+    "tir/overlaps.py",
     "tir/prefetch.py",
     "tir/quotients.py",
     "tir/stack_tiles.py",

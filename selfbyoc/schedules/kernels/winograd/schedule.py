@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.images import Work, image_of
-from ...steps.loops import prefetch_while_summing, start_sums, vectorize, vectorize_row
+from ...steps.loops import prefetch_while_summing, start_sums, vectorize
 from ...steps.parallel import parallel_over
 from ...steps.registers import weight_of
 from ...steps.tiles import BLOCK
@@ -101,8 +101,13 @@ def _result(
     i, ni = sch.split(n, [None, t.images])
     j, yi = sch.split(y, [None, t.rows * t.m])
     step, oi = sch.split(o, [None, plan.products.blocks * BLOCK])
-    sch.reorder(i, j, step, ni, oi, yi, x)
-    vectorize_row(sch, x, plan.row, plan.lanes)
+    # Channels lie together in the pixels: vectors of a row, one channel after the other, are
+    # squares that are transposed in registers (tir/strided_vectors.py).
+    sch.reorder(i, j, step, ni, yi, x, oi)
+    if plan.row:
+        x, lane = sch.split(x, [None, plan.row])
+        sch.reorder(x, oi, lane)
+        vectorize(sch, lane, plan.lanes)
     sch.compute_at(pixels, step, preserve_unit_loops=True)
     return [i, j], step
 
