@@ -42,6 +42,7 @@ class Machine:
     l3_bandwidth: float = 12.0  # the same from L3
     word: int = 2  # products of bytes that a lane of 32 bits sums at once, exactly
     in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
+    copies: bool = False  # a product overwrites one of its operands
 
     @property
     def shared_bandwidth(self) -> float:
@@ -101,6 +102,7 @@ def _machine(told: str, _: tuple[object, ...]) -> Machine:
         loads=core.loads,
         latency=core.latency,
         fused=architecture(data) != "x86_64" or "fma" in features or width == 64,
+        copies=architecture(data) == "x86_64" and "avx" not in features,
         broadcasts=width == 64,
         word=4 if products_of(data, 4) else 2,
         in_pairs=architecture(data) == "aarch64",

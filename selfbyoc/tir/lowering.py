@@ -20,7 +20,7 @@ from ..tvm.types import Module, PrimFunc, Target
 from .allocations import bounded, with_constant_allocations
 from .barriers import with_barriers
 from .concatenates import without_concatenates
-from .dot_products import with_dot_products
+from .dot_products import for_sums, with_dot_products
 from .edge_vectors import with_ends
 from .gathers import with_gathers
 from .interleaves import with_interleaves
@@ -50,7 +50,7 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
     if str(target.kind) == "llvm":
         func = with_quotients(with_levels(with_nearest(func, target)), target)
         func = with_early(with_prefetch(func))
-        func = with_whole_vectors(with_overlaps(func, target))
+        func = with_whole_vectors(func)
     return any_alignment(func)
 
 
@@ -77,4 +77,7 @@ def machine_code(
     with tvm.transform.PassContext(opt_level=3, config=options):
         changed = last if str(target.kind) == "llvm" else None
         functions = dict(func) if isinstance(func, Mapping) else {symbol: func}
-        return build_module(tvm.IRModule(functions), target, changed)
+        if changed is at_last:  # whoever looks at it wants each element written once
+            functions = {name: with_overlaps(each, target) for name, each in functions.items()}
+        own = for_sums(target, functions.values())
+        return build_module(tvm.IRModule(functions), own, changed)

@@ -238,12 +238,8 @@ def _columns(
     """What the load reads in each turn of a square."""
     starts = [substitute(lane(load.indices[0], i), {turn: at}) for i in range(lanes)]
     buffer, is_byte = region_buffer(load), _element(load) in BYTES
-
-    def row(start: PrimExpr) -> PrimExpr:
-        found = tir.BufferLoad(buffer, [tir.Ramp(start, 1, lanes)])
-        return named(tir.Cast(f"int32x{lanes}", found) if is_byte else found)
-
-    rows = [row(start) for start in starts]
+    rows = [tir.BufferLoad(buffer, [tir.Ramp(start, 1, lanes)]) for start in starts]
+    rows = [named(tir.Cast(f"int32x{lanes}", row) if is_byte else row) for row in rows]
 
     def shuffle(one: PrimExpr, other: PrimExpr, places: Sequence[int]) -> PrimExpr:
         return named(tir.Shuffle([one, other], [tir.const(i, "int32") for i in places]))

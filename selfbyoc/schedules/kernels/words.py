@@ -10,7 +10,7 @@ Weights of -255 to 255 are multiplied two at a time on every CPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...codegen.info.ops import Ops, Packing
 from ...machine import Machine
@@ -23,6 +23,11 @@ WIDE = "int16"  # of weights from -255 to 255
 WORDS = (2, 4)  # levels of one
 PRODUCTS = ("conv2d", "dense")
 _MOST = 1 << 30  # of a sum, and of its correction by a zero point: together they fit int32
+
+
+def of_words(cpu: Machine) -> Machine:
+    """A machine as its products of words are: in one instruction with their sum, or in two."""
+    return replace(cpu, fused=cpu.fused and cpu.word == max(WORDS))
 
 
 def words_of(count: int, word: int) -> int:

@@ -39,10 +39,11 @@ class RegisterTile:
 
     def fits(self, cpu: Machine, held: int | None = None) -> bool:
         """Whether nothing spills. A step holds `held` operands, by default its vectors, and reads
-        the others in turn: as an operand in memory, or through one more register.
+        the others in turn: as an operand in memory, or through one more register. A product that is
+        no addition at once is in another one.
         """
         held = self.vectors if held is None else held
-        in_turn = 0 if cpu.broadcasts else 1
+        in_turn = (0 if cpu.broadcasts else 1) + (0 if cpu.fused else 1)
         return self.sums <= most_sums(cpu) and self.sums + held + in_turn <= cpu.vector_registers
 
     def cycles(self, cpu: Machine) -> float:
@@ -58,10 +59,10 @@ class RegisterTile:
 
 def most_sums(cpu: Machine) -> int:
     """Registers that may hold sums: a quarter is for operands and addresses' copies (14 x 2 of 32
-    spill with LLVM 22; 6 x 2 and 4 x 3 of 16 do not). A product that is not fused with its addition
-    overwrites a copy of an operand: 12 sums of 16 registers spill then, 10 do not (SSE).
+    spill with LLVM 22; 6 x 2 and 4 x 3 of 16 do not). Where a product overwrites a copy of an
+    operand, 12 sums of 16 registers spill, and 10 do not (SSE).
     """
-    return cpu.vector_registers * (6 if cpu.fused else 5) // 8
+    return cpu.vector_registers * (5 if cpu.copies else 6) // 8
 
 
 def register_tiles(cpu: Machine, rows: Iterable[int], vectors: Iterable[int]) -> list[RegisterTile]:

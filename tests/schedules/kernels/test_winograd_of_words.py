@@ -219,5 +219,5 @@ def test_it_pays_where_a_window_has_many_channels():
     rng = np.random.default_rng(7)
     image, weight = bytes_of(rng, (1, 64, 28, 28), "uint8"), bytes_of(rng, (64, 64, 3, 3), "int8")
     assert not direct(image, weight)
-    assert direct(image[:, :16], weight[:, :16])
+    assert direct(image[:, :8], weight[:, :8])
     assert math.prod(weight.shape[1:]) < integers.MOST_OF_WORDS

@@ -11,7 +11,7 @@ from selfbyoc.schedules.kernels.attention.plan import plan
 from selfbyoc.tvm import make_target
 
 CPUS = {
-    "sse": Machine(16, 16, fused=False),
+    "sse": Machine(16, 16, fused=False, copies=True),
     "avx2": Machine(32, 16, multiply_adds=2, loads=2, latency=4),
     "avx512": Machine(64, 32, multiply_adds=2, loads=2, latency=4, broadcasts=True),
     "neon": Machine(16, 32, multiply_adds=2, loads=2, latency=4),

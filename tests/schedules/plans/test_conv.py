@@ -16,7 +16,10 @@ from selfbyoc.schedules.kernels.conv.plan import plan, plan_direct
 from selfbyoc.schedules.kernels.conv.pointwise.plan import IN_TASK, PointwisePlan
 from selfbyoc.tvm import make_target
 
-SSE, AVX2 = Machine(16, 16, fused=False), Machine(32, 16, multiply_adds=2, loads=2, latency=4)
+SSE, AVX2 = (
+    Machine(16, 16, fused=False, copies=True),
+    Machine(32, 16, multiply_adds=2, loads=2, latency=4),
+)
 AVX512 = Machine(64, 32, multiply_adds=2, loads=2, latency=4, l2_bytes=1 << 20, broadcasts=True)
 NEON = Machine(16, 32, multiply_adds=2, loads=2, latency=4)
 MACHINES = {"sse": SSE, "avx2": AVX2, "avx512": AVX512, "neon": NEON}

@@ -16,7 +16,7 @@ ZEN5 = Machine(64, 32, 2, 48 << 10, 1 << 20, 32 << 20, 2, 2, 4, True, True, 5.0,
 ZEN3 = Machine(
     32, 16, 2, 32 << 10, 512 << 10, 32 << 20, 2, 2, 4, True, False, 5.6, l3_bandwidth=16.8
 )
-SSE = Machine(16, 16, 4, 32 << 10, 256 << 10, 8 << 20, 1, 1, 5, False, False, 4.0)
+SSE = Machine(16, 16, 4, 32 << 10, 256 << 10, 8 << 20, 1, 1, 5, False, False, 4.0, copies=True)
 NEON = Machine(16, 32, 8, 64 << 10, 1 << 20, 32 << 20, 2, 2, 4, True, False, 4.0)
 KINDS = {"AVX-512": ZEN5, "AVX2": ZEN3, "SSE": SSE, "NEON": NEON}
 

@@ -31,6 +31,7 @@ from ..words import (
     Scaled,
     Words,
     all_alike,
+    of_words,
     only,
     pairs_of,
     signed,
@@ -71,7 +72,7 @@ class QuantizedPlan:
         (conv,) = ops.of("conv2d")
         yield from unlike("groups", self.groups, conv.attrs["groups"])
         yield from unlike("levels of a word", self.word, _word(ops, cpu))
-        yield from self.convs.faults(_ops_of(ops, self.word), cpu)
+        yield from self.convs.faults(_ops_of(ops, self.word), of_words(cpu) if self.word else cpu)
 
     @property
     def conv(self) -> ConvPlan:
@@ -103,10 +104,11 @@ def _ops_of(ops: Ops, word: int) -> Ops:
 
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """The plan of the convolution as one of words, or of floats."""
-    by_winograd = _winograd(ops, machine)
+    by_winograd = _winograd(ops, of_words(machine))
     if by_winograd is not None:
         return by_winograd
     word = _word(ops, machine)
+    machine = of_words(machine) if word else machine
     alone = _ops_of(ops, word)
     (conv,) = alone.of("conv2d")
     grouped = None if word else plan_groups(alone, conv, machine)

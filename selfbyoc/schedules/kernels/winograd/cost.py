@@ -52,8 +52,9 @@ def forms(
     window, known = kernel[2], FORMS_OF_WORDS if direct_word else FORMS
     plain = window in known and kernel[3] == window and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == (1, 1) and len(set(attrs["dilation"])) == 1
+    plain = plain and min(image[1] * (2 if direct_word else 1), out[1]) >= BLOCK
     allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
-    return [0, *known[window]] if allowed and plain and min(image[1] * (2 if direct_word else 1), out[1]) >= BLOCK else [0]
+    return [0, *known[window]] if allowed and plain else [0]
 
 
 def costs(
