@@ -36,6 +36,11 @@ def levels_of_groups(x, weight):
     return op.conv2d(image, op.dequantize(weight, 0.015625, 0), groups=63)
 
 
+def levels(x, weight):
+    image = op.dequantize(x, 0.0625, 3)
+    return op.conv2d(image, op.dequantize(weight, 0.015625, 0), padding=1)
+
+
 def separable(x, w_depth, w_point):
     return op.conv2d(op.relu(op.conv2d(x, w_depth, groups=48, padding=1, strides=2)), w_point)
 
@@ -91,6 +96,14 @@ FOUND = {
         "conv2d_relu_conv2d_relu", chain({"padding": 1}, {"padding": 1}), "skylake-avx512",
         how=(cases.BUILT,), reader="nehalem",
         x=(64, 20, 14, 14), w1=(20, 20, 3, 3), w2=(20, 20, 3, 3),
+    ),
+    "Winograd's words have two levels where the CPU's have four": found(
+        "conv2d_int8", levels, "znver4", x=((1, 64, 28, 28), "uint8"),
+        weight=((64, 64, 3, 3), "int8"),
+    ),
+    "a weight packed for Winograd was read as words of the direct one": found(
+        "conv2d_int8", levels, "haswell", reader="znver4", how=(cases.BUILT, cases.LASTING),
+        x=((1, 64, 28, 28), "uint8"), weight=((64, 64, 3, 3), "int8"),
     ),
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ from ..winograd.integers import MOST_OF_WORDS
 from ..winograd.plan import WinogradPlan
 from ..words import (
     WIDE,
+    WORDS,
     Scaled,
     Words,
     all_alike,
@@ -71,7 +72,8 @@ class QuantizedPlan:
         """Of the plan that it is made of, and of what it is for."""
         (conv,) = ops.of("conv2d")
         yield from unlike("groups", self.groups, conv.attrs["groups"])
-        yield from unlike("levels of a word", self.word, _word(ops, cpu))
+        word = min(WORDS) if isinstance(self.conv, WinogradPlan) else _word(ops, cpu)
+        yield from unlike("levels of a word", self.word, word)
         yield from self.convs.faults(_ops_of(ops, self.word), of_words(cpu) if self.word else cpu)
 
     @property
@@ -125,14 +127,15 @@ def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
     weight = conv.inputs[1][0]
     if dtype == WIDE or not is_of_words(weight) or math.prod(weight[1:]) > MOST_OF_WORDS:
         return None
-    (alone,) = _ops_of(ops, 2).of("conv2d")
+    word = min(WORDS)
+    (alone,) = _ops_of(ops, word).of("conv2d")
     image, kernel = (value[0] for value in alone.inputs)
     known = packing.shape, packing.ahead, machine.word
     out = alone.outputs[0][0]
     found = winograd.plan(image, kernel, alone.attrs, out, machine, conv.name, *known)
     if found is None:
         return None
-    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, 2)
+    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, word)
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
@@ -207,7 +210,7 @@ def sums_of_words(
     """
     x, weight = asked.x, asked.weight
     if isinstance(plan.conv, WinogradPlan):
-        pairs = replace(asked, x=pairs_of(x, zero), operands=Operands(partial(dot, 2)))
+        pairs = replace(asked, x=pairs_of(x, zero), operands=Operands(partial(dot, plan.word)))
         return kernel.convolution(pairs, plan.conv), None
     level = unsigned(zero, x.dtype)
     # After the last input are the sums of the others.
