@@ -98,11 +98,11 @@ FOUND = {
         x=(64, 20, 14, 14), w1=(20, 20, 3, 3), w2=(20, 20, 3, 3),
     ),
     "Winograd's words have two levels where the CPU's have four": found(
-        "conv2d_int8", levels, "znver4", x=((1, 64, 28, 28), "uint8"),
+        "conv2d_int8", levels, "cascadelake", x=((1, 64, 28, 28), "uint8"),
         weight=((64, 64, 3, 3), "int8"),
     ),
     "a weight packed for Winograd was read as words of the direct one": found(
-        "conv2d_int8", levels, "haswell", reader="znver4", how=(cases.BUILT, cases.LASTING),
+        "conv2d_int8", levels, "haswell", reader="cascadelake", how=(cases.BUILT, cases.LASTING),
         x=((1, 64, 28, 28), "uint8"), weight=((64, 64, 3, 3), "int8"),
     ),
 }  # fmt: skip
