@@ -15,7 +15,9 @@ from selfbyoc.tvm import make_target
 _ARM = "aarch64-linux-gnu"
 # By what they have: AVX-512, AVX2, SSE and NEON.
 CPUS: dict[str, str] = {
-    **dict.fromkeys(("skylake-avx512", "x86-64-v4", "sapphirerapids", "znver4", "znver5"), ""),
+    **dict.fromkeys(
+        ("skylake-avx512", "cascadelake", "x86-64-v4", "sapphirerapids", "znver4", "znver5"), ""
+    ),
     **dict.fromkeys(("haswell", "x86-64-v3", "znver1", "znver3", "alderlake"), ""),
     **dict.fromkeys(("nehalem", "x86-64"), ""),
     **dict.fromkeys(("neoverse-n1", "cortex-a72", "apple-m1"), _ARM),

@@ -102,7 +102,7 @@ FOUND = {
         weight=((64, 64, 3, 3), "int8"),
     ),
     "a weight packed for Winograd was read as words of the direct one": found(
-        "conv2d_int8", levels, "haswell", reader="cascadelake", how=(cases.BUILT, cases.LASTING),
+        "conv2d_int8", levels, "haswell", reader="skylake-avx512", how=(cases.BUILT, cases.LASTING),
         x=((1, 64, 28, 28), "uint8"), weight=((64, 64, 3, 3), "int8"),
     ),
 }  # fmt: skip
