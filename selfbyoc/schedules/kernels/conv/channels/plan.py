@@ -112,6 +112,8 @@ class ChannelPlan:
         if self.prefetch:
             yield from undivided("input channels at a time", depth, self.prefetch)
             yield from undivided("prefetches", depth // self.prefetch, self.piece or 1)
+        else:
+            yield from unlike("pieces of a weight that is not prefetched", self.piece, 0)
 
 
 def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -> ChannelPlan:
