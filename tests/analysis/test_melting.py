@@ -411,14 +411,23 @@ def test_every_composite_has_a_report_of_100_columns(composite):
         ("layer_norm_dense_int8", 1, None), ("conv2d_narrowed", 0, 1.0),
     ],
 )  # fmt: skip
-def test_multiply_adds_of_words_count_each_level(name, number, wanted):
+def test_multiply_adds_of_words_count_each_level(name, number, wanted, monkeypatch):
     """What is multiplied four at a time, or two, is done no less often than the ops ask for."""
+    monkeypatch.setenv("SELFBYOC_WINOGRAD", "0")
     composite = BY_NAME[name]
     case = composite.cases[number]
     for target in (AVX512, "llvm -mcpu=haswell"):
         (kernel,) = melting(partitioned(composite, case), target).kernels
         assert 1.0 <= kernel.work < 1.1
         assert wanted is None or kernel.work == wanted
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=haswell", "llvm -mcpu=nehalem"])
+def test_winograd_of_words_multiplies_less(target):
+    """14x14 by F(4, 3) or F(2, 3): 36 or 16 products of a tile, of two levels each."""
+    composite = BY_NAME["conv2d_narrowed"]
+    (kernel,) = melting(partitioned(composite, composite.cases[0]), target).kernels
+    assert 16 * 36 / (196 * 9) <= kernel.work < 0.6
 
 
 def test_a_kernel_that_cannot_be_analysed_breaks_nothing(monkeypatch):
