@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ..machine.features import products_of
-from ..tvm import make_target, target_dict, tir
+from ..tvm import tir
 from ..tvm.own_ops import DOTS, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
 from ..tvm.rewrite import map_calls, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Target
@@ -30,18 +30,17 @@ def with_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
     return func
 
 
-def for_sums(target: Target, functions: Iterable[PrimFunc]) -> Target:
-    """The target for functions whose sums of pairs are two instructions, a product and an addition.
+def options_for_sums(functions: Iterable[PrimFunc]) -> tuple[str, ...]:
+    """LLVM's options for functions whose sums of pairs are two instructions, a product and an
+    addition.
 
     LLVM regroups additions of integers, (sum + a) + b as sum + (a + b), for a shorter chain: of a
     register tile whose sums are chains enough it then spills half. 1024x14x14 to 256 by 1x1 on Zen
     3: 0.49 to 0.98 ms, and 0.46 to 0.55 without (two cores, Nov 2026).
     """
     names = {f"{DOTS[2]}.{feature}" for feature in _LOWERED[2] if feature}
-    if not any(has_own(func, name) for func in functions for name in names):
-        return target
-    given = target_dict(target)
-    return make_target({**given, "cl-opt": [*given.get("cl-opt", ()), _ONE_BY_ONE]})
+    has_pairs = any(has_own(func, name) for func in functions for name in names)
+    return (_ONE_BY_ONE,) if has_pairs else ()
 
 
 _ONE_BY_ONE = "-x86-machine-combiner:bool=false"

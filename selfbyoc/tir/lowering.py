@@ -20,7 +20,7 @@ from ..tvm.types import Module, PrimFunc, Target
 from .allocations import bounded, with_constant_allocations
 from .barriers import with_barriers
 from .concatenates import without_concatenates
-from .dot_products import for_sums, with_dot_products
+from .dot_products import options_for_sums, with_dot_products
 from .edge_vectors import with_ends
 from .gathers import with_gathers
 from .interleaves import with_interleaves
@@ -73,11 +73,11 @@ def machine_code(
     `last` and `config` (instead of the usual ones) differ where somebody looks at what is lowered
     (analysis/bounds).
     """
-    options = kernel_config(target) if config is None else config
-    with tvm.transform.PassContext(opt_level=3, config=options):
+    passes = kernel_config(target) if config is None else config
+    with tvm.transform.PassContext(opt_level=3, config=passes):
         changed = last if str(target.kind) == "llvm" else None
         functions = dict(func) if isinstance(func, Mapping) else {symbol: func}
         if changed is at_last:  # whoever looks at it wants each element written once
             functions = {name: with_overlaps(each, target) for name, each in functions.items()}
-        own = for_sums(target, functions.values())
-        return build_module(tvm.IRModule(functions), own, changed)
+        options = options_for_sums(functions.values())
+        return build_module(tvm.IRModule(functions), target, changed, options)

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from . import GENERATION, tir, tvm
+from . import GENERATION, make_target, target_dict, tir, tvm
 from .types import IRModule, Module, PrimFunc
+
+# Options are the process's: TVM sets them as a build begins and takes them back at its end, by a
+# flag that two threads at once leave wrong for good (0.17 and 0.27).
+_options = threading.Lock()
+
+
+def _free() -> None:
+    """In a child, which has none of the threads that may hold it."""
+    global _options
+    _options = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_free)
 
 
 def build_module(
-    mod: tvm.IRModule, target: tvm.target.Target, last: Callable[[PrimFunc], PrimFunc] | None = None
+    mod: tvm.IRModule,
+    target: tvm.target.Target,
+    last: Callable[[PrimFunc], PrimFunc] | None = None,
+    options: Sequence[str] = (),
 ) -> Module:
     """Lower an IRModule of PrimFuncs to a runtime.Module. `last` changes each lowered function just
-    before allocations and the like become calls of the runtime.
+    before allocations and the like become calls of the runtime; `options` are LLVM's (`-cl-opt`).
     """
+    if not options:
+        return _built(mod, target, last)
+    given = target_dict(target)
+    own = make_target({**given, "cl-opt": [*given.get("cl-opt", ()), *options]})
+    with _options:
+        return _built(mod, own, last)
+
+
+def _built(
+    mod: tvm.IRModule, target: tvm.target.Target, last: Callable[[PrimFunc], PrimFunc] | None
+) -> Module:
     if GENERATION == "relax":
         return tvm.compile(mod, target=target, tir_pipeline=_pipeline(last)).mod
     config = dict(tvm.transform.PassContext.current().config)

@@ -74,7 +74,7 @@ def lowered(output, inputs, lanes, last):
         return build_module(sch.mod, target, last)
 
 
-def both(element, shape, inputs, lanes):
+def both(element, shape, inputs, lanes, dtype=None):
     """The results before and after, and how many shuffles the code has then."""
     rng = np.random.default_rng(7)
     args = [te.placeholder(s, d, name=f"x{i}") for i, (s, d) in enumerate(inputs)]
@@ -83,7 +83,7 @@ def both(element, shape, inputs, lanes):
     found, shuffles = [], []
     for last in (None, with_transposes):
         module = lowered(output, args, lanes, last)
-        result = tensor(np.full(shape, 77, inputs[0][1]))
+        result = tensor(np.full(shape, 77, dtype or inputs[0][1]))
         get_func(module, "main")(*(tensor(v) for v in values), result)
         found.append(result.numpy())
         shuffles.append(module_source(module, "ll").count("shufflevector"))
@@ -113,6 +113,32 @@ def test_results_stay(name, lanes):
     (before, after), (few, many), _ = both(element, shape, [(of_x, "float32")], lanes)
     np.testing.assert_array_equal(before, after)
     assert many > few, "nothing was transposed"
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_bytes_are_widened_in_their_rows(dtype, lanes):
+    """Both signs, as integers and as words of two. Bytes as they are TVM makes no vectors of."""
+
+    def wide(x, i, j):
+        return x[j, i].astype("int32")
+
+    inputs = [((48, 16), dtype)]
+    (before, after), (few, many), (x,) = both(wide, (16, 48), inputs, lanes, "int32")
+    np.testing.assert_array_equal(before, after)
+    np.testing.assert_array_equal(after, x.T)
+    assert many > few
+
+    def word(x, i, j):
+        low, high = (x[2 * j + n, i].astype("int32") - 7 for n in (0, 1))
+        return low + high * 65536
+
+    inputs = [((64, 16), dtype)]
+    (before, after), (few, many), (x,) = both(word, (16, 32), inputs, lanes, "int32")
+    np.testing.assert_array_equal(before, after)
+    levels = x.astype("int32").T - 7
+    np.testing.assert_array_equal(after, levels[:, ::2] + levels[:, 1::2] * 65536)
+    assert many > few
 
 
 def test_a_condition_of_two_loops_is_asked_for_each_square():

@@ -25,7 +25,7 @@ PRODUCTS = ("conv2d", "dense")
 _MOST = 1 << 30  # of a sum, and of its correction by a zero point: together they fit int32
 
 
-def of_words(cpu: Machine) -> Machine:
+def machine_of_words(cpu: Machine) -> Machine:
     """A machine as its products of words are: in one instruction with their sum, or in two."""
     return replace(cpu, fused=cpu.fused and cpu.word == max(WORDS))
 
@@ -155,7 +155,7 @@ def pairs_of(x: Tensor, zero: PrimExpr) -> View:
     differences can be taken: the upper one times 2**16, and the lower one, which may be negative.
     After the last channel comes that one again; a weight is zero there.
     """
-    n, channels, *window = x.shape
+    images, channels, *window = x.shape
 
     def word(n: PrimExpr, c: PrimExpr, *rest: PrimExpr) -> PrimExpr:
         def level(i: int) -> PrimExpr:
@@ -164,7 +164,7 @@ def pairs_of(x: Tensor, zero: PrimExpr) -> View:
 
         return level(0) + level(1) * (1 << 16)
 
-    return View((n, words_of(int(channels), 2), *window), "int32", word)
+    return View((images, words_of(int(channels), 2), *window), "int32", word)
 
 
 def weight_words(weight: Tensor, word: int) -> Tensor:

@@ -24,15 +24,14 @@ from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents, split_index
 from ..winograd import pack as winograd_pack
 from ..winograd import plan as winograd
-from ..winograd.integers import MOST_OF_WORDS
+from ..winograd.integers import LEVELS, MOST_OF_WORDS
 from ..winograd.plan import WinogradPlan
 from ..words import (
     WIDE,
-    WORDS,
     Scaled,
     Words,
     all_alike,
-    of_words,
+    machine_of_words,
     only,
     pairs_of,
     signed,
@@ -72,9 +71,10 @@ class QuantizedPlan:
         """Of the plan that it is made of, and of what it is for."""
         (conv,) = ops.of("conv2d")
         yield from unlike("groups", self.groups, conv.attrs["groups"])
-        word = min(WORDS) if isinstance(self.conv, WinogradPlan) else _word(ops, cpu)
+        word = LEVELS if isinstance(self.conv, WinogradPlan) else _word(ops, cpu)
         yield from unlike("levels of a word", self.word, word)
-        yield from self.convs.faults(_ops_of(ops, self.word), of_words(cpu) if self.word else cpu)
+        cpu = machine_of_words(cpu) if self.word else cpu
+        yield from self.convs.faults(_ops_of(ops, self.word), cpu)
 
     @property
     def conv(self) -> ConvPlan:
@@ -106,11 +106,11 @@ def _ops_of(ops: Ops, word: int) -> Ops:
 
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """The plan of the convolution as one of words, or of floats."""
-    by_winograd = _winograd(ops, of_words(machine))
+    by_winograd = _winograd(ops, machine_of_words(machine))
     if by_winograd is not None:
         return by_winograd
     word = _word(ops, machine)
-    machine = of_words(machine) if word else machine
+    machine = machine_of_words(machine) if word else machine
     alone = _ops_of(ops, word)
     (conv,) = alone.of("conv2d")
     grouped = None if word else plan_groups(alone, conv, machine)
@@ -127,15 +127,14 @@ def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
     weight = conv.inputs[1][0]
     if dtype == WIDE or not is_of_words(weight) or math.prod(weight[1:]) > MOST_OF_WORDS:
         return None
-    word = min(WORDS)
-    (alone,) = _ops_of(ops, word).of("conv2d")
+    (alone,) = _ops_of(ops, LEVELS).of("conv2d")
     image, kernel = (value[0] for value in alone.inputs)
     known = packing.shape, packing.ahead, machine.word
     out = alone.outputs[0][0]
     found = winograd.plan(image, kernel, alone.attrs, out, machine, conv.name, *known)
     if found is None:
         return None
-    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, word)
+    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, LEVELS)
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:

@@ -20,7 +20,7 @@ from ...steps.tiles import BLOCK
 from ..words import (
     Scaled,
     Words,
-    of_words,
+    machine_of_words,
     only,
     unsigned,
     weight_sums,
@@ -55,7 +55,7 @@ class QuantizedPlan:
         out = (ops.dense.outputs[0][0], "int32")
         yield from unlike("levels of a word", self.word, word_as_packed(ops, cpu, x[-1]))
         alone = describe(ops.dense.name, "dense", ops.dense.attrs, inputs, [out])
-        yield from self.product.faults(Ops([alone]), of_words(cpu))
+        yield from self.product.faults(Ops([alone]), machine_of_words(cpu))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class QuantizedNormalPlan:
         """Of the product, and of the rows, which are as long as they are."""
         yield from self.dense.faults(ops, cpu)
         rows, (x, _) = self.floats.rows, ops.dense.inputs[0]
-        yield from self.floats.normal.faults_of((*rows.tiles, rows.height), x[-1], of_words(cpu))
+        tiles = (*rows.tiles, rows.height)
+        yield from self.floats.normal.faults_of(tiles, x[-1], machine_of_words(cpu))
 
     @property
     def dense(self) -> QuantizedPlan:
@@ -84,7 +85,7 @@ def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """That of a float product of as many words."""
     shape, _ = ops.dense.outputs[0]
     inputs = ops.dense.inputs[0][0][-1]
-    word, machine = word_as_packed(ops, machine, inputs), of_words(machine)
+    word, machine = word_as_packed(ops, machine, inputs), machine_of_words(machine)
     depth = words_of(inputs, word)
     rows = plan_rows(lead_of(shape), depth, shape[-1], "int32", machine)
     passes = passes_of_one(rows, depth, machine)
@@ -95,7 +96,7 @@ def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
 def plan_normal(ops: Ops, machine: Machine) -> QuantizedNormalPlan:
     """That of rows of as many words that are normalised, and of the rows as floats."""
     (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
-    word, machine = word_as_packed(ops, machine, depth), of_words(machine)
+    word, machine = word_as_packed(ops, machine, depth), machine_of_words(machine)
     floats = normal_plan(shape, words_of(depth, word), "int32", machine, depth)
     return QuantizedNormalPlan(floats, word)
 

@@ -30,7 +30,7 @@ from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes, split_index
 from ...steps.tiles import BLOCK, blocks_of
 from ..conv.form import Conv2d
-from .integers import WORDS, settled, unscaled
+from .integers import WORD_DTYPE, settled, unscaled
 from .matrices import matrices, times
 from .plan import WinogradPlan
 
@@ -124,7 +124,7 @@ def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
         c: PrimExpr,
     ) -> PrimExpr:
         found = times(b, f, lambda z: columns(i, j, step, tile, e, z, c))
-        return settled(found) if image.dtype == WORDS else found
+        return settled(found) if image.dtype == WORD_DTYPE else found
 
     shape = (*t.blocks, size, size, plan.steps, tiles, lanes)
     return columns, te.compute(shape, whole, name=f"{name}_inputs")
@@ -170,7 +170,7 @@ def _outputs(sums: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
         tile = tir.floordiv(y, m) * t.along + tir.floordiv(x, m)
         inside = tir.floormod(y, m)
         found = times(a, tir.floormod(x, m), lambda f: rows(i, j, o, tile, inside, f, lane))
-        return unscaled(found, m, t.window) if sums.dtype == WORDS else found
+        return unscaled(found, m, t.window) if sums.dtype == WORD_DTYPE else found
 
     whole = (*t.blocks, plan.out_blocks, t.images * t.rows * m, t.along * m, BLOCK)
     return rows, te.compute(whole, pixel, name=f"{name}_pixels")

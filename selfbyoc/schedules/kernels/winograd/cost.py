@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from ....machine import Machine
 from ....tvm.types import Attrs
 from ...steps.tiles import BLOCK
-from .integers import FORMS_OF_WORDS
+from .integers import FORMS_OF_WORDS, LEVELS
 from .matrices import FORMS
 from .tasks import usual_tiling, work
 from .tiling import apart, as_images
 
 # Measured on two cores of Zen 5, AVX-512, Nov 2026, as parts of their 32 multiply-adds a cycle.
 DIRECT_TIME = 1.1  # the direct convolution's products, beside Winograd's
-PIXEL_CYCLES = 1.5  # cycles to pad a pixel or to store one, element by element on every machine
+PIXEL_CYCLES = 1.5  # cycles to pad a pixel or to store one, before squares were transposed
 # Cycles to transform the vectors of a tile, one channel to a lane, its pixels aside; by m and r.
 TRANSFORM_CYCLES = {(2, 3): 25, (4, 3): 100, (2, 5): 150}
 LEAST_GAIN = 1.1  # less is within the error of this model, and direct weights are smaller
@@ -52,7 +52,7 @@ def forms(
     window, known = kernel[2], FORMS_OF_WORDS if direct_word else FORMS
     plain = window in known and kernel[3] == window and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == (1, 1) and len(set(attrs["dilation"])) == 1
-    plain = plain and min(image[1] * (2 if direct_word else 1), out[1]) >= BLOCK
+    plain = plain and min(image[1] * (LEVELS if direct_word else 1), out[1]) >= BLOCK
     allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
     return [0, *known[window]] if allowed and plain else [0]
 
@@ -77,7 +77,7 @@ def costs(
 
     def cost(m: int) -> Cost:
         if m == 0:
-            depth = 2 / direct_word if direct_word else 1.0
+            depth = LEVELS / direct_word if direct_word else 1.0
             products = depth * DIRECT_TIME * window**2 * pixels / peak
             reading = depth * 4 * window**2 / cpu.shared_bandwidth
             return Cost(products, reading, PIXEL_CYCLES * pixels * sides)

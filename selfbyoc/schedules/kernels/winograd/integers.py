@@ -21,10 +21,12 @@ from collections.abc import Callable, Sequence
 
 from ....tvm import tir
 from ....tvm.types import PrimExpr
+from ..words import WORDS
 
 Matrix = Sequence[Sequence[int]]
 
-WORDS = "int32"  # the dtype of two levels of 16 bits, and of sums of their products
+LEVELS = min(WORDS)  # of a word, on every CPU
+WORD_DTYPE = "int32"  # the dtype of two levels of 16 bits, and of sums of their products
 FORMS_OF_WORDS = {3: (2, 4)}  # F(2, 5) leaves 16 bits
 MOST_OF_WORDS = (1 << 29) // (255 * 128)  # products of a sum, of which two bits are lost
 # The points a/b, infinity with them; by the size of a tile, m + r - 1.
@@ -89,7 +91,7 @@ def sum_of_words(row: Sequence[int], value: Callable[[int], PrimExpr]) -> PrimEx
     add = functools.partial(functools.reduce, operator.add)
     if not minus:
         return add(plus)
-    return add(plus or [tir.const(0, WORDS)]) - add(minus)
+    return add(plus or [tir.const(0, WORD_DTYPE)]) - add(minus)
 
 
 def _shifted(value: PrimExpr, factor: int) -> PrimExpr:

@@ -11,7 +11,7 @@ from fractions import Fraction as F
 
 from ....tvm import tir
 from ....tvm.types import PrimExpr
-from .integers import WORDS, matrices_of_words, sum_of_words
+from .integers import WORD_DTYPE, matrices_of_words, sum_of_words
 
 Matrix = Sequence[Sequence[float]]
 
@@ -25,7 +25,7 @@ FORMS = {3: (2, 4), 5: (2,)}  # the m by r, the extent of the window
 
 def matrices(m: int, r: int, dtype: str = "float32") -> tuple[Matrix, Matrix, Matrix]:
     """(B^T, G, A^T) of F(m, r): the outputs are A^T ((G g) * (B^T d)), of words a multiple."""
-    if dtype == WORDS:
+    if dtype == WORD_DTYPE:
         return matrices_of_words(m, r)
     points = POINTS[m + r - 1]
     others = [[q for q in points if q != p] for p in points]

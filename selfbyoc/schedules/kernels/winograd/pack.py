@@ -7,7 +7,7 @@ from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from ..words import signed, word_of, words_of
-from .integers import WORDS
+from .integers import LEVELS, WORD_DTYPE
 from .matrices import matrices, times
 from .plan import WinogradPlan
 
@@ -44,13 +44,16 @@ def pack_words(weight: Tensor, plan: WinogradPlan) -> Tensor:
     )
     levels = pack(levels, plan)
     size, _, out_blocks, inner, lanes = extents(levels)
+    each = words_of(inner, LEVELS)
 
     def word(e: PrimExpr, f: PrimExpr, b: PrimExpr, i: PrimExpr, lane: PrimExpr) -> PrimExpr:
-        def level(n: int) -> PrimExpr:
-            at = i * 2 + n
-            return or_zero(at, inner, inner + inner % 2, lambda k: levels(e, f, b, k, lane), WORDS)
+        def level(k: PrimExpr) -> PrimExpr:
+            def read(at: PrimExpr) -> PrimExpr:
+                return levels(e, f, b, at, lane)
 
-        return word_of([level(0), level(1)])
+            return or_zero(k, inner, each * LEVELS, read, WORD_DTYPE)
 
-    shape = (size, size, out_blocks, words_of(inner, 2), lanes)
+        return word_of([level(i * LEVELS + n) for n in range(LEVELS)])
+
+    shape = (size, size, out_blocks, each, lanes)
     return te.compute(shape, word, name=f"{name}_packed_words")
