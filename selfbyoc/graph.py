@@ -56,7 +56,7 @@ class Value:
     """One tensor. `shape` holds None for an extent that is unknown when compiling.
 
     `is_constant` says that the caller passes a constant; `scalar` is the value of one with a
-    single element.
+    single element; `seven_bits` says of one of bytes that each is within 64 of their middle.
     """
 
     shape: Shape
@@ -64,6 +64,7 @@ class Value:
     name: str = ""
     is_constant: bool = False
     scalar: float | int | None = None
+    seven_bits: bool = False
 
     @property
     def ndim(self) -> int:

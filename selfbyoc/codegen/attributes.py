@@ -14,8 +14,11 @@ from ..language.match.reread import in_its_order
 from ..ops.vocabulary import KINDS
 from ..tvm.types import Attrs
 
-# Attributes of an external function, as JSON: the constants of one element, and what comes packed.
+# Attributes of an external function, as JSON, by position: the constants of one element, and what
+# comes packed.
 SCALARS, PACKED = "tefuse.scalars", "tefuse.packed"
+# Constants of bytes that have 7 bits in every call: products of them cannot saturate.
+SEVEN_BITS = "tefuse.seven_bits"
 # The match that partitioning read (match/reading.py); and its graph of known sizes, for where
 # another pass wrote the function's body anew, in ops that nobody reads.
 READING, WRITTEN = "tefuse.reading", "tefuse.graph"
@@ -45,7 +48,17 @@ def told_graph(raw: OpGraph, attrs: Attrs) -> OpGraph:
     if graph is None:
         text = "another pass changed what stands for its packed weights"
         raise ReadingError(f"the function of {raw.inputs}: {text}")
-    return graph
+    return with_seven_bits(graph, attrs.get(SEVEN_BITS, ()))
+
+
+def with_seven_bits(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
+    """The inputs that have 7 bits, and what was made of them before an op reads it, say so."""
+    new = {graph.inputs[i]: replace(graph.inputs[i], seven_bits=True) for i in positions}
+    for call in graph.ops:
+        if not call.sources and call.inputs[0] in new:
+            new |= {v: replace(v, seven_bits=True) for v in call.outputs}
+    ops = (replace(c, outputs=tuple(new.get(v, v) for v in c.outputs)) for c in graph.ops)
+    return substitute(replace(graph, ops=tuple(ops)), new) if new else graph
 
 
 def is_passed(graph: OpGraph, value: Value, number: float) -> bool:

@@ -17,7 +17,16 @@ from ..language.match.match import Match
 from ..language.match.reading import Reading
 from ..language.match.reread import match_as_read
 from ..tvm.types import Attr, Attrs, AttrsNode, Target
-from .attributes import OF_INNER_ROWS, OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
+from .attributes import (
+    OF_INNER_ROWS,
+    OF_ROWS,
+    PACKED,
+    READING,
+    SCALARS,
+    SEVEN_BITS,
+    WRITTEN,
+    told_graph,
+)
 from .stack import Packed
 from .tuning_record import TUNED, TUNED_AT, Tuned
 from .unread_attributes import is_right
@@ -32,8 +41,8 @@ NOT_OWN = "tefuse.not_own_schedule"
 # Symbol -> the least and the largest size that anybody calls the kernel with.
 RANGES = "tefuse.ranges"
 ATTRS = (
-    TARGET, COMPOSITE, SCALARS, PACKED, READING, WRITTEN, OF_ROWS, OF_INNER_ROWS, NOT_OWN, TUNED,
-    TUNED_AT, RANGES,
+    TARGET, COMPOSITE, SCALARS, SEVEN_BITS, PACKED, READING, WRITTEN, OF_ROWS, OF_INNER_ROWS,
+    NOT_OWN, TUNED, TUNED_AT, RANGES,
 )  # fmt: skip
 
 

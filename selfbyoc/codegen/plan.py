@@ -31,9 +31,9 @@ def bare(call: OpCall) -> OpInfo:
 def ops_of(match: Match, packed: Mapping[str, Shape | None]) -> Ops:
     """The ops of a match as its plan sees them; `packed` as for `plan_of`."""
     operands = {
-        (call.name, i): Packing(name, name in packed, packed.get(name))
+        (call.name, i): Packing(name, name in packed, packed.get(name), value.seven_bits)
         for call in match.ops
-        for i in range(len(call.inputs))
+        for i, value in enumerate(call.inputs)
         if (name := match.role(call, i))
     }
     return Ops([bare(call) for call in match.ops], operands=operands)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from ..tvm import current_target, make_target, target_dict
-from ..tvm.types import Attr, Target
+from ..tvm.own_ops import BYTES, BYTES_OF_7, PAIRS
+from ..tvm.types import Attr, Attrs, Target
 from . import host
 from .cores import Core, core_of
 from .features import architecture, features_of, products_of
@@ -40,7 +41,8 @@ class Machine:
     memory_bandwidth: float = 4.0  # bytes a cycle to one core
     l2_bandwidth: float = 32.0  # the same from L2
     l3_bandwidth: float = 12.0  # the same from L3
-    word: int = 2  # products of bytes that a lane of 32 bits sums at once, exactly
+    products: str = PAIRS  # of bytes, that a lane of 32 bits sums at once, exactly
+    products_of_7_bits: str = PAIRS  # the same, of weights that have 7 bits
     in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
     copies: bool = False  # a product overwrites one of its operands
 
@@ -104,12 +106,17 @@ def _machine(told: str, _: tuple[object, ...]) -> Machine:
         fused=architecture(data) != "x86_64" or "fma" in features or width == 64,
         copies=architecture(data) == "x86_64" and "avx" not in features,
         broadcasts=width == 64,
-        word=4 if products_of(data, 4) else 2,
+        products=_of(BYTES, data),
+        products_of_7_bits=_of(BYTES_OF_7, data),
         in_pairs=architecture(data) == "aarch64",
         memory_bandwidth=core.memory_bandwidth,
         l2_bandwidth=core.l2_bandwidth,
         l3_bandwidth=core.l3_bandwidth,
     )
+
+
+def _of(kind: str, data: Attrs) -> str:
+    return kind if products_of(data, kind) else PAIRS
 
 
 LEAST = Machine(16, 16)  # whatever it runs all of these CPUs run

@@ -12,6 +12,7 @@ from functools import cache
 
 from ..errors import TargetError
 from ..tvm import make_target, target_dict, tvm
+from ..tvm.own_ops import BYTES, BYTES_OF_7, PAIRS
 from ..tvm.types import Attrs, Target
 
 # LLVM 10 does not list them for a target without -mcpu, and takes them for granted in 64 bits.
@@ -47,18 +48,21 @@ def features_of(target: Target | Attrs) -> frozenset[str]:
     return _features(str(found.get("mtriple") or ""), str(found.get("mcpu") or ""), wanted)
 
 
-# Features whose instructions sum so many products of bytes in int32, exactly, the widest first.
-_PRODUCTS = {4: ("avx512vnni", "avxvnni", "dotprod"), 2: ("avx512bw", "avx2", "sse2")}
+_BY_BYTES = ("avx512vnni", "avxvnni", "dotprod")
+# Features whose instructions sum them, exactly, the widest first.
+_PRODUCTS = {
+    PAIRS: ("avx512bw", "avx2", "sse2"),
+    BYTES: _BY_BYTES,
+    BYTES_OF_7: (*_BY_BYTES, "avx512bw", "avx2", "ssse3"),
+}
 
 
-def products_of(target: Target | Attrs, word: int) -> str:
-    """The feature by which a target multiplies words of four bytes, or of two int16; empty: it has
-    none for it.
-    """
+def products_of(target: Target | Attrs, kind: str) -> str:
+    """The feature by which a target sums such products; empty: it has none for it."""
     features = features_of(target)
     if "avx512vl" not in features:
         features -= {"avx512vnni"}
-    return next((name for name in _PRODUCTS[word] if name in features), "")
+    return next((name for name in _PRODUCTS[kind] if name in features), "")
 
 
 def architecture(target: Target | Attrs) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.attributes import PACKED, SCALARS, is_passed
+from ..codegen.attributes import PACKED, SCALARS, SEVEN_BITS, is_passed
 from ..codegen.external import COMPOSITE, RANGES, TARGET, External, is_for, match_of, packed_params
 from ..codegen.fallback import builtin_of
 from ..codegen.hook import hook
@@ -65,6 +65,8 @@ def finish(
         sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
         scalars = _scalars(func, sites)
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: scalars}
+        if seven_bits := _of_seven_bits(sites):
+            attrs[SEVEN_BITS] = seven_bits
         if name in within:
             attrs[RANGES] = {of: (each.least, each.most) for of, each in within[name].items()}
         source, read = as_main_reads(
@@ -147,6 +149,22 @@ def _scalars(func: Function, sites: Sequence[Tensors]) -> dict[int, float | int]
     }
     graph = hook.read(func) if agreed else None
     return {i: n for i, n in agreed.items() if graph and not is_passed(graph, graph.inputs[i], n)}
+
+
+def _of_seven_bits(sites: Sequence[Tensors]) -> list[int]:
+    """The weights of bytes that every caller passes within 64 of their middle, by position."""
+    found = [{i for i, held in site.items() if _has_seven_bits(held)} for site in sites]
+    return sorted(set.intersection(*found)) if found else []
+
+
+def _has_seven_bits(held: NDArray) -> bool:
+    middle = {"int8": 0, "uint8": 128}.get(str(held.dtype))
+    if middle is None or len(held.shape) < 2:
+        return False
+    array = view_of(held)
+    return bool(
+        array.min(initial=middle) >= middle - 64 and array.max(initial=middle) <= middle + 64
+    )
 
 
 def _packed_or_not(

@@ -1,8 +1,8 @@
 """Products of bytes as the CPU has them: exact sums in int32, whatever the operands.
 
 `with_dot_products` puts what the target has in the place of `C + dot(4, a, w)`; it becomes
-instructions when its loops are vectors. `vpmaddubsw`, which saturates, is none of these. What has
-no instruction, such as single elements, is written out in shifts and products.
+instructions when its loops are vectors. `vpmaddubsw`, which saturates, is taken for weights of 7
+bits alone. What has no instruction, such as single elements, is written out in shifts and products.
 """
 
 from __future__ import annotations
@@ -13,37 +13,55 @@ from typing import Any
 
 from ..machine.features import products_of
 from ..tvm import tir
-from ..tvm.own_ops import DOTS, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
+from ..tvm.own_ops import (
+    BYTES,
+    BYTES_OF_7,
+    DOTS,
+    PAIRS,
+    as_bits,
+    bytes_of,
+    has_own,
+    is_own,
+    lanes_of,
+    llvm,
+    own_op,
+)
 from ..tvm.rewrite import map_calls, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Target
 
 _PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",
 }  # fmt: skip
+_OF_BYTES = {
+    16: "llvm.x86.avx512.pmaddubs.w.512", 8: "llvm.x86.avx2.pmadd.ub.sw",
+    4: "llvm.x86.ssse3.pmadd.ub.sw.128",
+}  # fmt: skip
 
 
 def with_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
     """A scheduled function with the target's instructions for its products of bytes."""
-    for word, name in DOTS.items():
+    for kind, name in DOTS.items():
         if has_own(func, name):
-            func = _lowered(func, name, _MADE[word][products_of(target, word)])
+            func = _lowered(func, name, _MADE[kind][products_of(target, kind)])
     return func
 
 
 def options_for_sums(functions: Iterable[PrimFunc]) -> tuple[str, ...]:
-    """LLVM's options for functions whose sums of pairs are two instructions, a product and an
-    addition.
+    """LLVM's options for functions in which a product is an instruction and its sum another.
 
     LLVM regroups additions of integers, (sum + a) + b as sum + (a + b), for a shorter chain: of a
     register tile whose sums are chains enough it then spills half. 1024x14x14 to 256 by 1x1 on Zen
     3: 0.49 to 0.98 ms, and 0.46 to 0.55 without (two cores, Nov 2026).
     """
-    names = {f"{DOTS[2]}.{feature}" for feature in _LOWERED[2] if feature}
-    has_pairs = any(has_own(func, name) for func in functions for name in names)
-    return (_ONE_BY_ONE,) if has_pairs else ()
+    has_products = any(has_own(func, name) for func in functions for name in _APART)
+    return (_ONE_BY_ONE,) if has_products else ()
 
 
 _ONE_BY_ONE = "-x86-machine-combiner:bool=false"
+
+
+def _named(kind: str, feature: str) -> str:
+    return f"{DOTS[kind]}.{feature or 'any'}"
 
 
 def _lowered(func: PrimFunc, name: str, accumulate: Callable[..., PrimExpr]) -> PrimFunc:
@@ -87,6 +105,17 @@ def _by_pairs(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", left, right)
 
 
+def _by_small_bytes(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
+    """vpmaddubsw, whose sums of two fit 16 bits: 2 * 255 * 64; and vpmaddwd by ones."""
+    lanes = lanes_of(a)
+    if lanes not in _PAIRS or lanes > most:
+        return _written_out(4, sums, a, w)
+    left, right = (as_bits(f"int8x{4 * lanes}", value) for value in (a, w))
+    twos = llvm(_OF_BYTES[lanes], f"int16x{2 * lanes}", left, right)
+    ones = tir.Broadcast(tir.const(1, "int16"), 2 * lanes)
+    return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", twos, ones)
+
+
 def _written_out(word: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """The same in shifts and products of int32."""
     lanes, bits = lanes_of(a), 32 // word
@@ -104,18 +133,24 @@ def _all(lanes: int, number: int) -> PrimExpr:
     return tir.Broadcast(value, lanes) if lanes > 1 else value
 
 
-# By the levels of a word and LLVM's name of the feature; the most lanes of a vector.
-_LOWERED: dict[int, dict[str, Callable[..., Any]]] = {
-    4: {
-        "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8), "dotprod": _by_neon,
-        "": partial(_written_out, 4),
+_AT_ONCE: dict[str, Callable[..., Any]] = {
+    "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8), "dotprod": _by_neon,
+    "": partial(_written_out, 4),
+}  # fmt: skip
+# By the kind and LLVM's name of the feature; the most lanes of a vector.
+_LOWERED: dict[str, dict[str, Callable[..., Any]]] = {
+    BYTES: _AT_ONCE,
+    BYTES_OF_7: {
+        **_AT_ONCE, "avx512bw": partial(_by_small_bytes, 16), "avx2": partial(_by_small_bytes, 8),
+        "ssse3": partial(_by_small_bytes, 4),
     },
-    2: {
+    PAIRS: {
         "avx512bw": partial(_by_pairs, 16), "avx2": partial(_by_pairs, 8),
         "sse2": partial(_by_pairs, 4), "": partial(_written_out, 2),
     },
 }  # fmt: skip
 _MADE = {
-    word: {f: own_op(f"{DOTS[word]}.{f or 'any'}", how) for f, how in found.items()}
-    for word, found in _LOWERED.items()
+    kind: {f: own_op(_named(kind, f), how) for f, how in found.items()}
+    for kind, found in _LOWERED.items()
 }
+_APART = [_named(kind, f) for kind, found in _LOWERED.items() for f in found if f not in _AT_ONCE]

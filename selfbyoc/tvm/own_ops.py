@@ -17,7 +17,11 @@ from . import GENERATION, dtype_of, tir, tvm, walk
 from .rounding import nearbyint
 from .types import Op, PrimExpr, PrimFunc
 
-DOTS = {2: "selfbyoc.dot2", 4: "selfbyoc.dot4"}  # by the levels of a word
+# Kinds of sums of products in a word of 32 bits: of two int16, of four bytes, and of four of which
+# one factor has 7 bits, so that two products fit 16; and the levels of a word of each.
+PAIRS, BYTES, BYTES_OF_7 = "pairs", "bytes", "bytes of 7 bits"
+LEVELS_OF = {PAIRS: 2, BYTES: 4, BYTES_OF_7: 4}
+DOTS = {PAIRS: "selfbyoc.dot2", BYTES: "selfbyoc.dot4", BYTES_OF_7: "selfbyoc.dot4_of_7_bits"}
 QUOTIENT = "selfbyoc.quotient"
 WITHIN = "selfbyoc.within"
 NEAREST = "selfbyoc.nearest"
@@ -45,7 +49,7 @@ def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[...,
     return lambda *args: tir.call_intrin(dtype, op, *args)
 
 
-_DOTS = {word: _registered(name) for word, name in DOTS.items()}
+_DOTS = {kind: _registered(name) for kind, name in DOTS.items()}
 quotient = own_op(QUOTIENT, tir.div, "float32")
 """x / y of floats, where the quotient lies between -2**17 and 2**17, or is NaN."""
 within = own_op(WITHIN, lambda x, low, high: tir.Max(low, tir.Min(high, x)), "float32")
@@ -69,16 +73,16 @@ by itself.
 """
 
 
-def dot(word: int, unsigned: PrimExpr, signed: PrimExpr) -> PrimExpr:
+def dot(kind: str, unsigned: PrimExpr, signed: PrimExpr) -> PrimExpr:
     """Of the four bytes of two int32, of which those of the first count 0 to 255, of the second
-    -128 to 127; or of two int16 of each.
+    -128 to 127, or -64 to 64; or of two int16 of each.
     """
-    return tir.call_intrin("int32", _DOTS[word], unsigned, signed)
+    return tir.call_intrin("int32", _DOTS[kind], unsigned, signed)
 
 
 def word_of_dot(node: PrimExpr) -> int:
     """Products of a `dot`; 0 of anything else."""
-    return next((word for word, name in DOTS.items() if is_own(node, name)), 0)
+    return next((LEVELS_OF[kind] for kind, name in DOTS.items() if is_own(node, name)), 0)
 
 
 def is_own(node: PrimExpr, name: str) -> bool:

@@ -88,6 +88,24 @@ def test_other_calibrations(model, calibration):
     assert {n.op_type for n in onnx.load("net.int8.onnx").graph.node} > {"QuantizeLinear", "Conv"}
 
 
+@pytest.mark.parametrize(
+    "how", [["--data", "data"], ["--dynamic", "--random", "2", "--shape", "x=1x3x12x12"]]
+)
+def test_weights_of_seven_bits(model, how):
+    asked = ["quantize", model, *how, "--no-build"]
+    largest = []
+    for more in ([], ["--seven-bits"]):
+        assert main([*asked, *more]) == 0
+        weights = [
+            numpy_helper.to_array(each).astype(int)
+            for each in onnx.load("net.int8.onnx").graph.initializer
+            if each.data_type == TensorProto.INT8 and len(each.dims) > 1
+        ]
+        largest.append(max(np.abs(w).max() for w in weights))
+    assert 64 < largest[0] <= 128
+    assert largest[1] in (63, 64)
+
+
 def test_dynamic_and_made_up(model, capsys):
     assert main(["quantize", model, "--dynamic", "--random", "2", "--shape", "x=1x3x12x12"]) == 0
     said = capsys.readouterr().out

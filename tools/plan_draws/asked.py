@@ -10,11 +10,12 @@ from typing import Any
 
 from selfbyoc import BUILTIN
 from selfbyoc.codegen.arguments import run_pack
+from selfbyoc.codegen.attributes import with_seven_bits
 from selfbyoc.codegen.info.ops import Ops
 from selfbyoc.codegen.plan import ops_of
 from selfbyoc.codegen.unread_attributes import is_right
 from selfbyoc.commands.fuzz.infer import Invalid
-from selfbyoc.commands.fuzz.meaning import graph_of
+from selfbyoc.commands.fuzz.meaning import graph_of, has_seven_bits
 from selfbyoc.commands.fuzz.program import Program
 from selfbyoc.commands.fuzz.seeds import case_program
 from selfbyoc.graph import OpGraph
@@ -101,7 +102,7 @@ def draw(family: str, rng: Random) -> Draw | None:
     composite, template = rng.choice(templates(family))
     for _ in range(TRIES):
         try:
-            program = drawn(template, rng)
+            program = replace(drawn(template, rng), seed=rng.randrange(2))
         except Invalid:
             continue
         if (found := taken(composite, program)) is not None:
@@ -114,6 +115,10 @@ def taken(composite: Composite, program: Program) -> Draw | None:
     elements as kernels can index.
     """
     graph = _as_read(graph_of(program))
+    bytes_ = [
+        i for i, v in enumerate(graph.inputs) if has_seven_bits(program, v.shape, v.dtype)
+    ]  # of what plans ask of weights alone
+    graph = with_seven_bits(graph, bytes_)
     if not graph.ops or beyond(graph.ops, [(v.name, v) for v in graph.inputs])[0]:
         return None
     match = find_whole(composite, graph)

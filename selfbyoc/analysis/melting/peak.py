@@ -19,7 +19,7 @@ from ...tvm import Schedule, get_block, get_func, param_buffers, te, tensor, tir
 from ...tvm.alignment import any_alignment
 from ...tvm.build import build_module
 from ...tvm.config import kernel_config
-from ...tvm.own_ops import dot
+from ...tvm.own_ops import LEVELS_OF, dot
 from ...tvm.types import PackedFunc, PrimFunc, Target
 from .allocations import threads_of
 
@@ -39,8 +39,8 @@ class Lane:
 
 def of_levels(target: Target) -> Lane:
     """Exact products of bytes, as kernels of levels have them."""
-    word = machine(target).word
-    return Lane("int32", partial(dot, word), word)
+    kind = machine(target).products
+    return Lane("int32", partial(dot, kind), LEVELS_OF[kind])
 
 
 @dataclass(frozen=True)

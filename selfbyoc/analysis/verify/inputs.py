@@ -73,6 +73,7 @@ def arrays(
             found.append(np.full(value.shape, value.scalar, value.dtype))
         else:
             made = _make(rng, value, kind if position in data else "random", size)
+            made = _in_seven_bits(made) if value.seven_bits else made
             found.append(_above_zero(made) if value in positive else made)
     return found
 
@@ -80,6 +81,12 @@ def arrays(
 def _make(rng: np.random.Generator, value: Value, kind: str, size: float) -> Array:
     maker = _MAKERS[kind] if is_float(value) else _INTEGER_MAKERS.get(kind, _integers)
     return maker(rng, value, size).astype(value.dtype)
+
+
+def _in_seven_bits(array: Array) -> Array:
+    """Bytes within 64 of their middle, by half of each one's distance."""
+    middle = 128 if array.dtype == np.uint8 else 0
+    return (middle + (array.astype(int) - middle) // 2).astype(array.dtype)
 
 
 def _above_zero(array: Array) -> Array:

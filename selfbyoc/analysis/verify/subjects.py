@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...codegen.attributes import PACKED, SCALARS
-from ...codegen.external import NOT_OWN, packed_params
+from ...codegen.external import NOT_OWN, TARGET, packed_params
 from ...codegen.pack import pack_constants
+from ...codegen.target import host_target
 from ...codegen.tuning_record import TUNED, Tuned, told_by
 from ...graph import OpGraph
 from ...partition.generation import ir
-from ...tvm.types import Function, IRModule
+from ...tvm import make_target
+from ...tvm.types import Function, IRModule, Target
 from ..kernels import Kernel, kernels
 from .inputs import Array, arrays
 
@@ -82,7 +84,7 @@ def structure(graph: OpGraph) -> tuple[object, ...]:
                 tuple(v.type for v in call.outputs),
             )
         )
-    types = tuple((v.type, v.scalar) for v in graph.inputs)
+    types = tuple((v.type, v.scalar, v.seven_bits) for v in graph.inputs)
     return types, tuple(ops), tuple(number[v] for v in graph.outputs)
 
 
@@ -114,8 +116,14 @@ def _subject(kernel: Kernel, func: Function, constants: Constants | None, seed: 
         kept = {i: a for i, a in passed.items() if i not in positions}
         made = arrays(graph, kept, "random", seed)
         constants = {**kept, **{i: made[i] for i in positions}}
-        with kernel.planning(), told_by(Tuned.of(kernel.source.attrs)):
+        with _packed_for(kernel), kernel.planning(), told_by(Tuned.of(kernel.source.attrs)):
             packed = pack_constants(graph, kernel.match, {i: made[i] for i in positions})
     else:
         packed = {i: passed[i] for i in positions}
     return Subject(kernel, func, kernel.roots, constants, packed)
+
+
+def _packed_for(kernel: Kernel) -> Target:
+    """The target that partitioning packed weights for."""
+    told = kernel.source.attrs.get(TARGET)
+    return make_target(told) if told else host_target()

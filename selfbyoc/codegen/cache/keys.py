@@ -115,7 +115,7 @@ def graph_data(graph: OpGraph) -> list[object]:
 
 
 def _type(value: Value) -> list[object]:
-    return [list(value.shape), value.dtype, value.is_constant, repr(value.scalar)]
+    return [list(value.shape), value.dtype, value.is_constant, repr(value.scalar), value.seven_bits]
 
 
 @cache

@@ -13,12 +13,13 @@ from .op_record import OpInfo
 @dataclass(frozen=True)
 class Packing:
     """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
-    plan decides it), or as it is.
+    plan decides it), or as it is; and whether it is a constant of bytes that have 7 bits.
     """
 
     arg: str
     ahead: bool = False
     shape: Sequence[int] | None = None
+    seven_bits: bool = False
 
 
 class Ops:

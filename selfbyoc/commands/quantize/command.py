@@ -44,6 +44,7 @@ class Request:
     dynamic: bool = False
     in_float: Sequence[str] = ()
     calibration: str = "minmax"
+    seven_bits: bool = False
     seed: int = 0
     builds: bool = True
     shape: Sequence[str] = ()
@@ -57,7 +58,7 @@ def run(console: Console, asked: Request) -> None:
     with step(f"reading {asked.model.name}"):
         model = read_onnx(asked.model)
         batches = _batches(model, asked)
-    options = Options(asked.dynamic, asked.in_float, asked.calibration)
+    options = Options(asked.dynamic, asked.in_float, asked.calibration, asked.seven_bits)
     with step(f"quantising {asked.model.name}"):
         made = quantize(asked.model, output, batches, options)
     _say(console, _made_lines(made, asked.model, output))

@@ -33,6 +33,8 @@ def add_quantize(commands: Commands) -> None:
         help="the name of a node that stays in float; may be given again")  # fmt: skip
     add("--calibration", choices=CALIBRATIONS, default="minmax", help="how ranges are found; "
         "default: minmax")  # fmt: skip
+    add("--seven-bits", action="store_true", help="weights of 7 bits: less exact, and faster on "
+        "CPUs without VNNI")  # fmt: skip
     add("--seed", type=at_least(0), default=0, help="of what is made up; default: 0")
     add("--no-build", dest="builds", action="store_false", help="only write it: neither accuracy "
         "nor time")  # fmt: skip

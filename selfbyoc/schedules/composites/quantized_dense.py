@@ -109,7 +109,7 @@ def _compute(
         lambda *i: _level(_scaled(normal(*i), kinds[at + 1], out_scale), ops),
         name="normalised",
     )
-    words = Words(levels, len(tiled) - 1, plan.word).stage()
+    words = Words(levels, len(tiled) - 1, plan.dense.word).stage()
     zero = unsigned(tir.const(0, "int32"), "int8")
     found, exact = sums_of_words(words, weight, zero, plan.dense)
     unit = unit_of(found.sums, out[0][-1])

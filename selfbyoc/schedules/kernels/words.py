@@ -1,9 +1,10 @@
 """Words of 32 bits: the operands of a CPU's products of bytes, in the place of floats.
 
-A word is four bytes where the CPU sums four products at once, two levels of 16 bits elsewhere
-(Machine.word). A kernel's plan, loops and tiles are those of floats over so many times less depth;
-only what is read and how it is multiplied differ. A word of levels counts them from 0 to 255, one
-of weights from -128 to 127: what is stored otherwise is moved by 128, and its zero point with it.
+A word is four bytes where the CPU sums four products at once, or where weights have 7 bits, so that
+two products fit 16; two levels of 16 bits elsewhere (Machine.products). A kernel's plan, loops and
+tiles are those of floats over so many times less depth; only what is read and how it is multiplied
+differ. A word of levels counts them from 0 to 255, one of weights from -128 to 127: what is stored
+otherwise is moved by 128, and its zero point with it.
 Weights of -255 to 255 are multiplied two at a time on every CPU.
 """
 
@@ -15,19 +16,25 @@ from dataclasses import dataclass, replace
 from ...codegen.info.ops import Ops, Packing
 from ...machine import Machine
 from ...tvm import te, tir
+from ...tvm.own_ops import BYTES, BYTES_OF_7, LEVELS_OF, PAIRS
 from ...tvm.types import PrimExpr, Tensor
 from ..steps.tensors import View
 
 BYTE = ("int8", "uint8")
 WIDE = "int16"  # of weights from -255 to 255
-WORDS = (2, 4)  # levels of one
+WORDS = (LEVELS_OF[PAIRS], LEVELS_OF[BYTES])  # levels of one
 PRODUCTS = ("conv2d", "dense")
 _MOST = 1 << 30  # of a sum, and of its correction by a zero point: together they fit int32
 
 
-def machine_of_words(cpu: Machine) -> Machine:
-    """A machine as its products of words are: in one instruction with their sum, or in two."""
-    return replace(cpu, fused=cpu.fused and cpu.word == max(WORDS))
+def machine_of_words(cpu: Machine, products: str) -> Machine:
+    """A machine as its products of words are: in one instruction with their sum, or in two; in
+    three, of which one reads a register of ones.
+    """
+    if cpu.products == BYTES:
+        return cpu
+    ones = 1 if products == BYTES_OF_7 else 0
+    return replace(cpu, fused=False, vector_registers=cpu.vector_registers - ones)
 
 
 def words_of(count: int, word: int) -> int:
@@ -49,18 +56,19 @@ def weight_of(ops: Ops) -> tuple[Packing, str]:
     return next(found for found in read if found[0].arg == "weight")
 
 
-def word_as_packed(ops: Ops, cpu: Machine, inputs: int) -> int:
-    """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was. Two inputs
-    are one word of two everywhere: packed words of either length would look alike.
+def products_as_packed(ops: Ops, cpu: Machine, inputs: int) -> str:
+    """The kind of products: of a weight that was packed, perhaps for another CPU, as its words are.
+    Two inputs are one word of two everywhere: packed words of either length would look alike.
     """
     packing, dtype = weight_of(ops)
     if inputs <= min(WORDS) or dtype == WIDE:
-        return min(WORDS)
-    packed = packing.shape
-    if packed is None:
-        return cpu.word
-    depth = packed[1] - 1  # the sums lie behind it
-    return next(word for word in WORDS if words_of(inputs, word) == depth)
+        return PAIRS
+    if packing.shape is None:
+        return cpu.products_of_7_bits if packing.seven_bits else cpu.products
+    depth = packing.shape[1] - 1  # the sums lie behind it
+    if words_of(inputs, min(WORDS)) == depth:
+        return PAIRS
+    return BYTES_OF_7 if packing.seven_bits else BYTES
 
 
 def unsigned(level: PrimExpr, dtype: str) -> PrimExpr:

@@ -14,7 +14,7 @@ from selfbyoc.ops.rounded import round_away, round_even
 from selfbyoc.partition.generation import ir
 from selfbyoc.tir.lowering import finished, machine_code
 from selfbyoc.tvm import GENERATION, make_target, module_source, te
-from selfbyoc.tvm.own_ops import dot, quotient
+from selfbyoc.tvm.own_ops import BYTES_OF_7, dot, quotient
 
 CPUS = (
     "llvm -mcpu=cascadelake", "llvm -mcpu=skylake-avx512", "llvm -mcpu=haswell",
@@ -238,17 +238,19 @@ OTHERS = ["llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"]
 OTHERS += ["llvm -mcpu=alderlake"] if GENERATION == "relax" else []  # LLVM 10 does not know it
 
 
+@pytest.mark.parametrize("of_7_bits", [False, True])
 @pytest.mark.parametrize("target", [*CPUS, *OTHERS])
-def test_instructions_are_exact_ones(target):
-    """Never vpmaddubsw, which saturates."""
-    word = machine(make_target(target)).word
+def test_instructions_are_exact_ones(target, of_7_bits):
+    """Never vpmaddubsw, which saturates, but for weights of 7 bits, and where nothing is better."""
+    cpu = machine(make_target(target))
+    kind = cpu.products_of_7_bits if of_7_bits else cpu.products
     x, w = te.placeholder((64, 8), "int32", "x"), te.placeholder((8, 16), "int32", "w")
     k = te.reduce_axis((0, 8), "k")
-    y = te.compute((64, 16), lambda i, j: te.sum(dot(word, x[i, k], w[k, j]), axis=k), name="y")
+    y = te.compute((64, 16), lambda i, j: te.sum(dot(kind, x[i, k], w[k, j]), axis=k), name="y")
     sch = selfbyoc.tvm.Schedule(te.create_prim_func([x, w, y]))
     block = selfbyoc.tvm.get_block(sch, "y")
     i, j, k = sch.get_loops(block)
-    name = products_of(make_target(target), word)
+    name = products_of(make_target(target), kind)
     lanes = {"avx512vnni": 16, "avx512bw": 16, "avx2": 8, "avxvnni": 8}.get(name, 4)
     outer, inner = sch.split(j, [None, lanes])
     sch.reorder(i, outer, k, inner)
@@ -256,7 +258,8 @@ def test_instructions_are_exact_ones(target):
     sch.decompose_reduction(block, k)
     func = finished(sch.mod["main"], make_target(target)).with_attr("global_symbol", "main")
     code = module_source(machine_code(func, "main", make_target(target)), "asm")
-    assert "pmaddubsw" not in code
+    at_once = ("avx512vnni", "avxvnni", "dotprod")
+    assert ("pmaddubsw" in code) == (kind == BYTES_OF_7 and name not in at_once)
     wanted = {"avx512vnni": "vpdpbusd", "avxvnni": "vpdpbusd", "dotprod": "sdot"}
     assert wanted.get(name, "pmaddwd") in code
 

@@ -18,13 +18,13 @@ from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
 from ....machine import Machine
 from ....tvm import te, tir
-from ....tvm.own_ops import dot
+from ....tvm.own_ops import BYTES_OF_7, LEVELS_OF, PAIRS, dot
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents, split_index
 from ..winograd import pack as winograd_pack
 from ..winograd import plan as winograd
-from ..winograd.integers import LEVELS, MOST_OF_WORDS
+from ..winograd.integers import MOST_OF_WORDS
 from ..winograd.plan import WinogradPlan
 from ..words import (
     WIDE,
@@ -34,12 +34,12 @@ from ..words import (
     machine_of_words,
     only,
     pairs_of,
+    products_as_packed,
     signed,
     unsigned,
     weight_of,
     weight_sums,
     weight_words,
-    word_as_packed,
     words_of,
 )
 from . import kernel
@@ -62,19 +62,24 @@ class QuantizedPlan:
 
     convs: ConvPlans  # of one
     groups: int
-    word: int  # levels of one; 0: floats
+    products: str  # of words, their kind; empty: floats
 
     def __str__(self) -> str:
-        return f"{self.convs}, of {f'words of {self.word}' if self.word else 'exact floats'}"
+        return f"{self.convs}, of {f'words of {self.word}' if self.products else 'exact floats'}"
+
+    @property
+    def word(self) -> int:
+        """Levels of one."""
+        return LEVELS_OF[self.products]
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the plan that it is made of, and of what it is for."""
         (conv,) = ops.of("conv2d")
         yield from unlike("groups", self.groups, conv.attrs["groups"])
-        word = LEVELS if isinstance(self.conv, WinogradPlan) else _word(ops, cpu)
-        yield from unlike("levels of a word", self.word, word)
-        cpu = machine_of_words(cpu) if self.word else cpu
-        yield from self.convs.faults(_ops_of(ops, self.word), cpu)
+        products = PAIRS if isinstance(self.conv, WinogradPlan) else _products(ops, cpu)
+        yield from unlike("products", self.products, products)
+        cpu = machine_of_words(cpu, products) if products else cpu
+        yield from self.convs.faults(_ops_of(ops, products), cpu)
 
     @property
     def conv(self) -> ConvPlan:
@@ -83,19 +88,19 @@ class QuantizedPlan:
         return found
 
 
-def _word(ops: Ops, cpu: Machine) -> int:
+def _products(ops: Ops, cpu: Machine) -> str:
     (conv,) = ops.of("conv2d")
     weight = conv.inputs[1][0]
-    return word_as_packed(ops, cpu, weight[1]) if is_of_words(weight) else 0
+    return products_as_packed(ops, cpu, weight[1]) if is_of_words(weight) else ""
 
 
-def _ops_of(ops: Ops, word: int) -> Ops:
+def _ops_of(ops: Ops, products: str) -> Ops:
     """The convolution alone, as one of words or of floats, with its weight's packing."""
     (conv,), (packing, _) = ops.of("conv2d"), weight_of(ops)
     (image, _), (weight, _) = conv.inputs[:2]
     inputs = [(image, "float32"), (weight, "float32")]
-    if word:
-        depth = words_of(weight[1], word)
+    if products:
+        depth = words_of(weight[1], LEVELS_OF[products])
         image = (image[0], conv.attrs["groups"] * depth, *image[2:])
         inputs = [(image, "int32"), ((weight[0], depth, *weight[2:]), "int32")]
     info = describe(
@@ -106,19 +111,19 @@ def _ops_of(ops: Ops, word: int) -> Ops:
 
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """The plan of the convolution as one of words, or of floats."""
-    by_winograd = _winograd(ops, machine_of_words(machine))
+    by_winograd = _winograd(ops, machine)
     if by_winograd is not None:
         return by_winograd
-    word = _word(ops, machine)
-    machine = machine_of_words(machine) if word else machine
-    alone = _ops_of(ops, word)
+    products = _products(ops, machine)
+    machine = machine_of_words(machine, products) if products else machine
+    alone = _ops_of(ops, products)
     (conv,) = alone.of("conv2d")
-    grouped = None if word else plan_groups(alone, conv, machine)
+    grouped = None if products else plan_groups(alone, conv, machine)
     if grouped is None:
         found = plan_directly(alone, machine)
     else:
         found = ConvPlans(((conv.name, grouped),), machine)
-    return QuantizedPlan(found, conv.attrs["groups"], word)
+    return QuantizedPlan(found, conv.attrs["groups"], products)
 
 
 def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
@@ -127,21 +132,28 @@ def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
     weight = conv.inputs[1][0]
     if dtype == WIDE or not is_of_words(weight) or math.prod(weight[1:]) > MOST_OF_WORDS:
         return None
-    (alone,) = _ops_of(ops, LEVELS).of("conv2d")
+    (alone,) = _ops_of(ops, PAIRS).of("conv2d")
     image, kernel = (value[0] for value in alone.inputs)
-    known = packing.shape, packing.ahead, machine.word
-    out = alone.outputs[0][0]
+    known = packing.shape, packing.ahead, _levels_at_once(ops, machine)
+    machine, out = machine_of_words(machine, PAIRS), alone.outputs[0][0]
     found = winograd.plan(image, kernel, alone.attrs, out, machine, conv.name, *known)
     if found is None:
         return None
-    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, LEVELS)
+    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, PAIRS)
+
+
+def _levels_at_once(ops: Ops, machine: Machine) -> float:
+    """Levels that the direct convolution multiplies in the time of a word of Winograd's."""
+    products = _products(ops, machine)
+    in_three = products == BYTES_OF_7 and machine.products == PAIRS
+    return LEVELS_OF[products] * (2 / 3 if in_three else 1)
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
     """As floats lie: floats, or words, and after the last word of each output the sum of its
     weights, [O/16, I/word + 1, H, W, 16].
     """
-    if not plan.word:
+    if not plan.products:
         name = f"{weight.op.name}_exact"
         wide = te.compute(weight.shape, lambda *i: _exact(weight, *i), name=name)
         return kernel.packed(wide, plan.conv, plan.groups)
@@ -185,7 +197,7 @@ def compute(
     (conv,) = ops.of("conv2d")
     out, zero = conv.outputs[0][0], only(x_zero).astype("int32")
     offset: Callable[[PrimExpr], PrimExpr] | None
-    if plan.word:
+    if plan.products:
         asked = Conv2d(x, weight, conv.attrs, out, conv.name)
         stages, offset = sums_of_words(asked, zero, plan)
     else:
@@ -209,13 +221,13 @@ def sums_of_words(
     """
     x, weight = asked.x, asked.weight
     if isinstance(plan.conv, WinogradPlan):
-        pairs = replace(asked, x=pairs_of(x, zero), operands=Operands(partial(dot, plan.word)))
+        pairs = replace(asked, x=pairs_of(x, zero), operands=Operands(partial(dot, PAIRS)))
         return kernel.convolution(pairs, plan.conv), None
     level = unsigned(zero, x.dtype)
     # After the last input are the sums of the others.
     blocks, depth, *window, rows = extents(weight)
     body = View((blocks, depth - 1, *window, rows), "int32", weight)
-    operands = Operands(partial(dot, plan.word), all_alike(level, plan.word))
+    operands = Operands(partial(dot, plan.products), all_alike(level, plan.word))
 
     def offset(o: PrimExpr) -> PrimExpr:
         block, row = split_index(o, rows)

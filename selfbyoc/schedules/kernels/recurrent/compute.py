@@ -14,7 +14,7 @@ from ....graph import OpCall
 from ....ops.cells import Cell, cells
 from ....tir.recurrences import CARRIED
 from ....tvm import te, tir
-from ....tvm.own_ops import dot
+from ....tvm.own_ops import BYTES, LEVELS_OF, PAIRS, dot
 from ....tvm.types import Attr, PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
@@ -193,7 +193,8 @@ class _Stages:
         if not word:
             return state(k) * weight
         levels = [state(k * word + i).astype("int32") for i in range(word)]
-        return dot(word, word_of(levels), weight)
+        kind = BYTES if word == LEVELS_OF[BYTES] else PAIRS
+        return dot(kind, word_of(levels), weight)
 
     def _product(self, product: Tensor, place: int, i: Sequence[PrimExpr]) -> PrimExpr:
         block, lane = tir.floordiv(i[-1], BLOCK), tir.floormod(i[-1], BLOCK)

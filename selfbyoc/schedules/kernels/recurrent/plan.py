@@ -9,6 +9,7 @@ from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose, is_symbolic
 from ....machine import LINE, Machine
 from ....ops.cells import DIRECTIONS, GATES
+from ....tvm.own_ops import LEVELS_OF
 from ...steps.candidates import best, divisors
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
@@ -119,7 +120,7 @@ def _word(ops: Ops, blocks: int, cpu: Machine) -> int:
         return 0
     packed = ops.packing(levels, 0).shape
     if packed is None:
-        return cpu.word
+        return LEVELS_OF[cpu.products]
     return next(w for w in WORDS if blocks * BLOCK // w == packed[2] - 1)  # the sums lie behind
 
 

@@ -12,7 +12,7 @@ from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
 from ....machine import Machine
 from ....tvm import te, tir
-from ....tvm.own_ops import dot
+from ....tvm.own_ops import LEVELS_OF, dot
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
@@ -22,10 +22,10 @@ from ..words import (
     Words,
     machine_of_words,
     only,
+    products_as_packed,
     unsigned,
     weight_sums,
     weight_words,
-    word_as_packed,
     words_of,
 )
 from .compute import Dense, Product, in_tiles, product, result, unit_of
@@ -42,10 +42,15 @@ class QuantizedPlan:
     """The plan of a product of words."""
 
     product: ProductPlan
-    word: int  # levels of one
+    products: str  # of words, their kind
 
     def __str__(self) -> str:
         return f"{self.product}, of words of {self.word}"
+
+    @property
+    def word(self) -> int:
+        """Levels of one."""
+        return LEVELS_OF[self.products]
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the product of words that it is."""
@@ -53,9 +58,9 @@ class QuantizedPlan:
         depth = words_of(x[-1], self.word)
         inputs = [((*x[:-1], depth), "int32"), ((weight[0], depth), "int32")]
         out = (ops.dense.outputs[0][0], "int32")
-        yield from unlike("levels of a word", self.word, word_as_packed(ops, cpu, x[-1]))
+        yield from unlike("products", self.products, products_as_packed(ops, cpu, x[-1]))
         alone = describe(ops.dense.name, "dense", ops.dense.attrs, inputs, [out])
-        yield from self.product.faults(Ops([alone]), machine_of_words(cpu))
+        yield from self.product.faults(Ops([alone]), machine_of_words(cpu, self.products))
 
 
 @dataclass(frozen=True)
@@ -63,42 +68,43 @@ class QuantizedNormalPlan:
     """Rows are normalised in floats, and multiplied as words: `floats` is a plan of as many."""
 
     floats: NormalPlan
-    word: int
+    products: str
 
     def __str__(self) -> str:
-        return f"{self.floats}, of words of {self.word}"
+        return f"{self.floats}, of words of {self.dense.word}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the product, and of the rows, which are as long as they are."""
         yield from self.dense.faults(ops, cpu)
         rows, (x, _) = self.floats.rows, ops.dense.inputs[0]
         tiles = (*rows.tiles, rows.height)
-        yield from self.floats.normal.faults_of(tiles, x[-1], machine_of_words(cpu))
+        of_words = machine_of_words(cpu, self.products)
+        yield from self.floats.normal.faults_of(tiles, x[-1], of_words)
 
     @property
     def dense(self) -> QuantizedPlan:
         """Of the product alone."""
-        return QuantizedPlan(self.floats.product, self.word)
+        return QuantizedPlan(self.floats.product, self.products)
 
 
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """That of a float product of as many words."""
     shape, _ = ops.dense.outputs[0]
     inputs = ops.dense.inputs[0][0][-1]
-    word, machine = word_as_packed(ops, machine, inputs), machine_of_words(machine)
-    depth = words_of(inputs, word)
+    products = products_as_packed(ops, machine, inputs)
+    machine, depth = machine_of_words(machine, products), words_of(inputs, LEVELS_OF[products])
     rows = plan_rows(lead_of(shape), depth, shape[-1], "int32", machine)
     passes = passes_of_one(rows, depth, machine)
     found = product_plan(rows, depth, shape[-1], "int32", machine, "outputs", passes=passes)
-    return QuantizedPlan(found, word)
+    return QuantizedPlan(found, products)
 
 
 def plan_normal(ops: Ops, machine: Machine) -> QuantizedNormalPlan:
     """That of rows of as many words that are normalised, and of the rows as floats."""
     (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
-    word, machine = word_as_packed(ops, machine, depth), machine_of_words(machine)
-    floats = normal_plan(shape, words_of(depth, word), "int32", machine, depth)
-    return QuantizedNormalPlan(floats, word)
+    products = products_as_packed(ops, machine, depth)
+    words, machine = words_of(depth, LEVELS_OF[products]), machine_of_words(machine, products)
+    return QuantizedNormalPlan(normal_plan(shape, words, "int32", machine, depth), products)
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
@@ -148,7 +154,7 @@ def sums_of_words(
     zero.
     """
     depth = int(weight.shape[1]) - 1  # after the last word are the sums of the weights
-    found = product(read, weight, "int32", plan.product, times=partial(dot, plan.word))
+    found = product(read, weight, "int32", plan.product, times=partial(dot, plan.products))
     return found, lambda *i: found.sums(*i) - weight(i[-3], depth, i[-1]) * level
 
 

@@ -46,7 +46,7 @@ def forms(
     kernel: Sequence[int],
     attrs: Attrs,
     out: Sequence[int],
-    direct_word: int = 0,
+    direct_word: float = 0,
 ) -> list[int]:
     """0 and the m of every F(m, r) that a convolution can be."""
     window, known = kernel[2], FORMS_OF_WORDS if direct_word else FORMS
@@ -63,12 +63,12 @@ def costs(
     attrs: Attrs,
     out: Sequence[int],
     cpu: Machine,
-    direct_word: int = 0,
+    direct_word: float = 0,
 ) -> dict[int, Cost]:
     """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0.
 
-    Of words of two levels, channels of the image are words; those of the direct convolution have
-    `direct_word` levels.
+    Of words of two levels, channels of the image are words; the direct convolution multiplies
+    `direct_word` levels meanwhile.
     """
     window, pixels = kernel[2], out[0] * out[2] * out[3]
     images = as_images(out, apart(attrs))

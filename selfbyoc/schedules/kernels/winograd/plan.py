@@ -92,14 +92,14 @@ def plan(
     name: str,
     packed_shape: Shape | None = None,
     ahead: bool = True,
-    direct_word: int = 0,
+    direct_word: float = 0,
 ) -> WinogradPlan | None:
     """The plan of the convolution `name`, or None where it is the direct one.
 
     `image`, `kernel` and `out` are [N, C, H, W], [O, I, H, W] and [N, O, H, W]. A weight that came
     packed ahead of time says by its `packed_shape` what it was packed for. One that is no constant
     (`ahead` is False) would be transformed at every call: that costs more than it saves. Of words
-    of two levels, `direct_word` are the levels of one of the direct convolution.
+    of two levels, `direct_word` are the levels that the direct convolution multiplies meanwhile.
     """
     if not ahead:
         return None
