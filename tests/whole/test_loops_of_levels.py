@@ -10,6 +10,7 @@ from other_cpus import mca  # isort: skip
 from other_cpus.cpus import BY_NAME  # isort: skip
 from other_cpus.loops import hot  # isort: skip
 from other_cpus.products import FLOATS, MLA, PMADDWD, SDOT, SMLAL, VPDPBUSD, VPDPWSSD  # isort: skip
+from other_cpus.table import Row  # isort: skip
 
 VNNI = """
 	vpbroadcastd	(%rbx,%rdx,4), %zmm27
@@ -114,3 +115,12 @@ def test_peaks_of_levels(cpu, product, started):
     lanes = width // 4
     wanted = started * lanes * product.in_lane
     assert mca.peak(chosen, width, product) == pytest.approx(wanted, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cell"),
+    [("int8_dense", "vpdpbusd **25%** of 64 (2 spills)"), ("direct", "**25%** (2 spills)")],
+)
+def test_a_cell_tells_the_instruction_for_levels(kernel, cell):
+    found = mca.Share(only_loop(AVX_VNNI), cycles=2.0, per_cycle=16.0, peak=64.0)
+    assert Row(kernel, BY_NAME["alderlake"], (("product", found),)).cell == cell
