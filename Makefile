@@ -44,7 +44,7 @@ help:
 	@echo 'make gpu-smallest the same, one case of each composite'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
 	@echo 'make executors    the matrix of docs/makers/executors.md: programs by every executor, with both TVMs'
-	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
+	@echo 'make portability  every composite for fifteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
 	@echo 'make zoo          models of torchvision, timm, transformers, onnx; docs/models.md'

@@ -119,6 +119,8 @@ LEAST_SHARE = 0.85 if GENERATION == "relax" else 0.75
         ("pointwise", "neoverse-n1"),
         ("pointwise", "skylake-avx512"),
         ("depthwise_pointwise", "neoverse-n1"),
+        ("int8_pointwise", "cascadelake"),
+        ("int8_direct", "haswell"),
     ],
 )
 def test_no_spill_in_a_product(kernel, cpu):

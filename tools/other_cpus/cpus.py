@@ -35,8 +35,8 @@ class CPU:
 CPUS = (
     CPU("x86-64", model="sandybridge"),  # SSE2: what every x86-64 has
     CPU("haswell"), CPU("znver2"), CPU("znver3"), CPU("alderlake"),
-    CPU("skylake-avx512"), CPU("icelake-server"), CPU("sapphirerapids"), CPU("znver4"),
-    CPU("znver5", model="znver4"),
+    CPU("skylake-avx512"), CPU("cascadelake", model="skylake-avx512"), CPU("icelake-server"),
+    CPU("sapphirerapids"), CPU("znver4"), CPU("znver5", model="znver4"),
     CPU("cortex-a72", ARM, model="cortex-a57"), CPU("neoverse-n1", ARM), CPU("neoverse-v2", ARM),
     CPU("apple-m1", ARM, model="cyclone"),
 )  # fmt: skip

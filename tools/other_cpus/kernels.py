@@ -32,6 +32,7 @@ class Kernel:
     loops: tuple[str, ...]
     case: Callable[[], Case]
     settings: dict[str, str] = field(default_factory=dict, compare=False)
+    is_of_levels: bool = False  # of bytes, as a quantised model multiplies them
 
 
 def _conv(*shape: int, units: int, kernel: int) -> Callable[[], Case]:
@@ -69,8 +70,29 @@ def _first(composite: str) -> Callable[[], Case]:
     return lambda: first_case(BUILTIN[composite])  # type: ignore[return-value]
 
 
+def _levels(
+    x: tuple[int, ...], weight: tuple[int, ...], product: Callable[[Any, Any], Any], axis: int = 1
+) -> Callable[[], Case]:
+    """A product of levels, with a scale for each output."""
+
+    def program(x: Any, weight: Any, scale: Any, bias: Any) -> Any:
+        y = product(op.dequantize(x, 2.0**-5, 7), op.dequantize(weight, scale, 0, axis=0))
+        return op.bias_add(y, bias, axis=axis)
+
+    return lambda: Case(
+        program, x=(x, "uint8"), weight=(weight, "int8"), scale=weight[:1], bias=weight[:1],
+        constants=["weight", "scale", "bias"],
+    )  # fmt: skip
+
+
+def _conv_of_levels(*shape: int, units: int, kernel: int, groups: int = 1) -> Callable[[], Case]:
+    padding = (kernel // 2,) * 4
+    weight = (units, shape[1] // groups, kernel, kernel)
+    return _levels(shape, weight, lambda x, w: op.conv2d(x, w, padding=padding, groups=groups))
+
+
 _NO_WINOGRAD = {"SELFBYOC_WINOGRAD": "0"}
-MAIN = {
+_FLOATS = {
     "direct": Kernel(
         "conv2d", ("product",), _conv(1, 64, 56, 56, units=64, kernel=3), _NO_WINOGRAD
     ),
@@ -83,6 +105,25 @@ MAIN = {
         "inverted_residual", ("expand", "depthwise", "project"), _first("inverted_residual")
     ),
 }
+
+
+def _of_levels(composite: str, case: Callable[[], Case], **settings: str) -> Kernel:
+    return Kernel(composite, ("product",), case, settings, is_of_levels=True)
+
+
+_SQUARES = _conv_of_levels(1, 64, 56, 56, units=64, kernel=3)
+_LEVELS = {
+    "int8_dense": _of_levels("dense_int8", _levels((128, 768), (768, 768), op.dense, axis=-1)),
+    "int8_pointwise": _of_levels(
+        "conv2d_int8", _conv_of_levels(1, 256, 14, 14, units=256, kernel=1)
+    ),
+    "int8_direct": _of_levels("conv2d_int8", _SQUARES, **_NO_WINOGRAD),
+    "int8_winograd": _of_levels("conv2d_int8", _SQUARES),
+    "int8_depthwise": _of_levels(
+        "conv2d_int8", _conv_of_levels(1, 144, 28, 28, units=144, kernel=3, groups=144)
+    ),
+}
+MAIN = {**_FLOATS, **_LEVELS}
 
 
 def first_case(composite: Composite) -> Case | None:

@@ -8,40 +8,54 @@ multiply-adds and by how deep they lie, as the text does not say how often one r
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
+
+from .products import (
+    FLOATS,
+    SDOT,
+    Product,
+    multiply_adds,
+    name_of,
+    operands_of,
+    product_of,
+    vector_bytes,
+)
 
 _LABEL = re.compile(r"^(?!\.Ltmp)(\.?\w+):")
 _JUMP = re.compile(r"^(j\w+|b|b\.\w+|cbn?z|tbn?z)\s+(?:.*,\s*)?(\.?\w+)$")
-_VECTOR = re.compile(r"%([xyz])mm\d+|\bv\d+\.(\d+)([bhsd])\b")
-_MULTIPLY_ADD = re.compile(r"vfn?m(add|sub)\d+ps|fml[as]")
-_MULTIPLY = re.compile(r"v?mulps|fmul")
 _SUM = re.compile(r"vfn?m(add|sub)\d+ps|fml[as]|v?addps|fadd")
 _ELEMENT = re.compile(r"broadcastss|\{1to\d+\}|shufps|\.s\[\d\]|ld1r")
 _MOVE = re.compile(r"v?mov[au]ps|mov")
 _STACK = re.compile(r"-?\d*\(%r[sb]p\)|\[(sp|x29)(, #-?\d+)?\]")
-_SPILL_STORE = re.compile(r"v?mov[au]ps\t%[xyz]mm\d+, |st[rp]\tq")
+_SPILL_STORE = re.compile(r"v?mov([au]ps|dq[au](64)?)\t%[xyz]mm\d+, |st[rp]\tq")
 _VECTOR_REGISTER = re.compile(r"%[xyz]mm(\d+)|\b[vq](\d+)\b")
-_BYTES = {"x": 16, "y": 32, "z": 64}
+_FILLED = re.compile(r"\b[vqds](\d+)\b")
 _DEEPER = 8  # how many turns a loop of unknown length is taken to make
 
 
 @dataclass(frozen=True)
 class Loop:
     """An innermost loop: its instructions, how many loops it lies in, itself counted, and what one
-    turn computes: multiply-adds of float32, of which each lane counts.
+    turn computes: by most of its products, as many multiply-adds, of floats or of levels.
     """
 
     lines: tuple[str, ...]
     depth: int
     spills: int = 0  # times that a turn stores or loads a register's place on the stack
+    product: Product = field(init=False)
     multiply_adds: int = field(init=False)
     vector_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
-        products = [line for line in self.lines if _is_product(line)]
-        widths = [_vector_bytes(line) for line in products]
-        object.__setattr__(self, "multiply_adds", sum(widths) // 4)
-        object.__setattr__(self, "vector_bytes", max(widths, default=0))
+        kinds = Counter(filter(None, map(product_of, self.lines)))
+        product = max(kinds, key=kinds.__getitem__, default=FLOATS)
+        products = [line for line in self.lines if product_of(line) is product]
+        if product is SDOT:
+            products = _without_corrections(products, self.lines)
+        object.__setattr__(self, "product", product)
+        object.__setattr__(self, "multiply_adds", sum(map(multiply_adds, products)))
+        object.__setattr__(self, "vector_bytes", max(map(vector_bytes, products), default=0))
 
     @property
     def weight(self) -> float:
@@ -58,7 +72,7 @@ class Loop:
     @property
     def is_polynomial(self) -> bool:
         """Whether sums are multiplied again, as in exp; a product's only grow."""
-        return _multiplied_sums(self.lines) * 4 > sum(map(_is_product, self.lines))
+        return _multiplied_sums(self.lines) * 4 > sum(map(_is_of_floats, self.lines))
 
 
 def innermost(text: str) -> list[Loop]:
@@ -112,8 +126,7 @@ def _heaviest(loops: list[Loop], count: int) -> list[Loop]:
 
 def operands(line: str) -> list[str]:
     """An instruction's operands as they are written."""
-    _, _, rest = line.partition("\t")
-    return [part.strip() for part in re.split(r",(?![^(\[{]*[)\]}])", rest)]
+    return [part.strip() for part in re.split(r",(?![^(\[{]*[)\]}])", operands_of(line))]
 
 
 def _ranges(text: str) -> tuple[list[str], list[tuple[int, int]]]:
@@ -136,21 +149,19 @@ def _ranges(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     return lines, sorted(last.items())
 
 
-def _name(line: str) -> str:
-    return line.split(None, 1)[0]
+def _is_of_floats(line: str) -> bool:
+    return product_of(line) is FLOATS
 
 
-def _is_product(line: str) -> bool:
-    name = _name(line)
-    return bool(_MULTIPLY_ADD.fullmatch(name) or _MULTIPLY.fullmatch(name)) and bool(
-        _VECTOR.search(line)
-    )
-
-
-def _vector_bytes(line: str) -> int:
-    found = _VECTOR.findall(line)[-1] if "mm" in line else _VECTOR.findall(line)[0]
-    x86, lanes, element = found
-    return _BYTES[x86] if x86 else int(lanes) * {"b": 1, "h": 2, "s": 4, "d": 8}[element]
+def _without_corrections(dots: list[str], lines: tuple[str, ...]) -> list[str]:
+    """Products by a constant, which a turn does not fill, only move levels back to uint8."""
+    filled: set[str] = set()
+    for line in lines:
+        name = name_of(line)
+        if line not in dots and name != "movi" and not name.startswith("st"):
+            written = line if name.startswith("ld") else operands(line)[0]
+            filled.update(_FILLED.findall(written))
+    return [line for line in dots if {_register(x) for x in operands(line)[1:]} <= filled]
 
 
 def _place(line: str) -> str:
@@ -173,11 +184,11 @@ def _multiplied_sums(lines: tuple[str, ...]) -> int:
         if not any(registers):
             continue
         written = registers[-1] if "%" in line else registers[0]
-        factors = _factors(_name(line), registers) if _is_product(line) else []
+        factors = _factors(name_of(line), registers) if _is_of_floats(line) else []
         found += any(factor in sums for factor in factors if factor)
         read = registers[:-1] if "%" in line else registers[1:]
-        moved = _MOVE.fullmatch(_name(line)) and any(r in sums for r in read)
-        holds = written and (moved or _SUM.fullmatch(_name(line)))
+        moved = _MOVE.fullmatch(name_of(line)) and any(r in sums for r in read)
+        holds = written and (moved or _SUM.fullmatch(name_of(line)))
         (sums.add if holds else sums.discard)(written)
     return found
 

@@ -1,7 +1,7 @@
 """llvm-mca on a loop: its multiply-adds a cycle as a share of the CPU's peak.
 
-The peak is llvm-mca's own figure for independent multiply-adds in registers, so that a share
-compares two answers of one model. Loads are taken to hit L1.
+The peak is llvm-mca's own figure for independent multiply-adds in registers, by the instruction
+that the loop has, so that a share compares two answers of one model. Loads are taken to hit L1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,17 @@ from selfbyoc.tvm import make_target
 
 from .cpus import CPU
 from .loops import Loop
+from .products import (
+    FLOATS,
+    MLA,
+    PMADDWD,
+    SDOT,
+    SMLAL,
+    VPDPBUSD,
+    VPDPWSSD,
+    Product,
+    multiply_adds,
+)
 
 _NEWEST = 19  # of Debian 12; older ones lack the models of the newest CPUs
 _TURNS = 50
@@ -74,30 +85,51 @@ def _total(code: str, cpu: CPU, turns: int) -> int:
 
 
 @cache
-def peak(cpu: CPU, vector_bytes: int) -> float:
-    """Multiply-adds of float32 a cycle where none waits for another, nor for memory."""
-    lanes = vector_bytes // 4
-    return max(_AT_ONCE * lanes / cycles(code, cpu) for code in _independent(cpu, vector_bytes))
+def peak(cpu: CPU, vector_bytes: int, product: Product) -> float:
+    """Multiply-adds a cycle where none waits for another, nor for memory."""
+    ways = _independent(cpu, vector_bytes, product)
+    return max(sum(map(multiply_adds, code.splitlines())) / cycles(code, cpu) for code in ways)
 
 
-def _independent(cpu: CPU, vector_bytes: int) -> list[str]:
-    """As many multiply-adds as hide their latency, each with a sum of its own; for AArch64 also
-    with a factor that is one lane, which the model of Apple's CPUs takes more of.
+# The model of Apple's CPUs takes more products of floats of which a factor is one lane.
+_ARM = {
+    FLOATS: ("fmla v{n}.4s, v30.4s, v31.4s", "fmla v{n}.4s, v30.4s, v31.s[0]"),
+    SDOT: ("sdot v{n}.4s, v30.16b, v31.16b",),
+    SMLAL: ("smlal v{n}.4s, v30.4h, v31.4h",),
+    MLA: ("mla v{n}.4s, v30.4s, v31.4s",),
+}
+_AVX = {
+    FLOATS: "vfmadd231ps {r}14, {r}15, {r}{n}",
+    VPDPBUSD: "vpdpbusd {r}14, {r}15, {r}{n}",
+    VPDPWSSD: "vpdpwssd {r}14, {r}15, {r}{n}",
+    PMADDWD: "vpmaddwd {r}14, {r}15, {r}13\nvpaddd {r}13, {r}{n}, {r}{n}",
+}
+# A product overwrites a factor: products and sums are in registers of their own.
+_SSE = {
+    FLOATS: "mulps {r}15, {r}{product}\naddps {r}15, {r}{sum}",
+    PMADDWD: "pmaddwd {r}15, {r}{product}\npaddd {r}15, {r}{sum}",
+}
+
+
+def _independent(cpu: CPU, vector_bytes: int, product: Product) -> list[str]:
+    """As many multiply-adds as hide their latency, each with a sum of its own, in each way that
+    they can be written.
     """
-    numbers = range(_AT_ONCE)
-    if cpu.is_arm:
-        factors = ("v31.4s", "v31.s[0]")
-        return ["\n".join(f"fmla v{n}.4s, v30.4s, {x}" for n in numbers) for x in factors]
-    if vector_bytes == 16:  # no multiply-add: products, and as many sums
-        pairs = (f"mulps %xmm15, %xmm{n % 6}\naddps %xmm15, %xmm{6 + n % 6}" for n in numbers)
-        return ["\n".join(pairs)]
-    kind = {32: "y", 64: "z"}[vector_bytes]
-    code = (f"vfmadd231ps %{kind}mm14, %{kind}mm15, %{kind}mm{n}" for n in numbers)
-    return ["\n".join(code)]
+    x86 = _SSE if vector_bytes == 16 else _AVX
+    ways = _ARM[product] if cpu.is_arm else (x86[product],)
+    register = {16: "%xmm", 32: "%ymm", 64: "%zmm"}[vector_bytes]
+    half = _AT_ONCE // 2
+    return [
+        "\n".join(
+            way.format(r=register, n=n, product=n % half, sum=half + n % half)
+            for n in range(_AT_ONCE)
+        )
+        for way in ways
+    ]
 
 
 def share(loop: Loop, cpu: CPU) -> Share:
     """What a loop reaches of the peak of the widest vectors that code for this CPU uses."""
     found = cycles("\n".join(loop.lines), cpu)
     widest = machine(make_target(cpu.target)).vector_bytes
-    return Share(loop, found, loop.multiply_adds / found, peak(cpu, widest))
+    return Share(loop, found, loop.multiply_adds / found, peak(cpu, widest, loop.product))

@@ -24,9 +24,13 @@ class Row:
 
     @property
     def cell(self) -> str:
-        """Shares in percent; spills of a loop that has some."""
-        missing = len(MAIN[self.kernel].loops) - len(self.shares)
-        return " / ".join([_cell(found) for _, found in self.shares] + ["no loop"] * missing)
+        """Shares in percent; of levels also the instruction and its peak; spills of a loop that has
+        some.
+        """
+        kernel = MAIN[self.kernel]
+        missing = len(kernel.loops) - len(self.shares)
+        cells = [_cell(found, kernel.is_of_levels) for _, found in self.shares]
+        return " / ".join(cells + ["no loop"] * missing)
 
     def record(self) -> dict[str, object]:
         """As JSON."""
@@ -34,6 +38,7 @@ class Row:
             {
                 "computes": name, "share": round(found.share, 4), "cycles": found.cycles,
                 "multiply_adds": found.loop.multiply_adds, "spills": found.loop.spills,
+                "product": found.loop.product.name, "peak": found.peak,
             }
             for name, found in self.shares
         ]  # fmt: skip
@@ -51,10 +56,19 @@ def rows(kernels: Iterable[str], cpus: Sequence[CPU]) -> Iterable[Row]:
 
 
 def markdown(found: Sequence[Row]) -> str:
+    """A table of the kernels of floats, and one of those of levels."""
+    groups = [[row for row in found if MAIN[row.kernel].is_of_levels == of] for of in (False, True)]
+    return "\n\n".join(map(_table, filter(None, groups)))
+
+
+def _table(found: Sequence[Row]) -> str:
     """A line for each CPU, a column for each kernel."""
     kernels = list(dict.fromkeys(row.kernel for row in found))
     cells = {(row.cpu, row.kernel): row.cell for row in found}
-    heads = [f"{name} ({' / '.join(MAIN[name].loops)})" for name in kernels]
+    heads = [
+        name if MAIN[name].is_of_levels else f"{name} ({' / '.join(MAIN[name].loops)})"
+        for name in kernels
+    ]
     lines = ["| CPU | " + " | ".join(heads) + " |", "|---" * (len(kernels) + 1) + "|"]
     for cpu in dict.fromkeys(row.cpu for row in found):
         if is_known(cpu):
@@ -75,14 +89,16 @@ def details(row: Row, with_code: bool) -> str:
         loop = found.loop
         text.append(
             f"{row.kernel} on {row.cpu.name}, {name}: {found.share:.0%} of {found.peak:.1f} "
-            f"multiply-adds a cycle ({loop.multiply_adds} in {found.cycles:.1f} cycles), "
+            f"multiply-adds a cycle by {loop.product.name} "
+            f"({loop.multiply_adds} in {found.cycles:.1f} cycles), "
             f"{loop.spills} spills, {len(loop.lines)} instructions, depth {loop.depth}"
         )
         text.extend(f"    {line}" for line in loop.lines if with_code)
     return "\n".join(text)
 
 
-def _cell(found: Share) -> str:
-    spilled = f" ({found.loop.spills} spills)" if found.loop.spills else ""
-    percent = f"{found.share:.0%}"
-    return (percent if found.share >= GOAL else f"**{percent}**") + spilled
+def _cell(found: Share, is_of_levels: bool) -> str:
+    loop, percent = found.loop, f"{found.share:.0%}"
+    spilled = f" ({loop.spills} spills)" if loop.spills else ""
+    shown = percent if found.share >= GOAL else f"**{percent}**"
+    return (f"{loop.product.name} {shown} of {found.peak:.0f}" if is_of_levels else shown) + spilled
