@@ -56,6 +56,11 @@ def weight_of(ops: Ops) -> tuple[Packing, str]:
     return next(found for found in read if found[0].arg == "weight")
 
 
+def usual_products(packing: Packing, cpu: Machine) -> str:
+    """The kind of products by which a CPU multiplies a weight that is packed for it."""
+    return cpu.products_of_7_bits if packing.seven_bits else cpu.products
+
+
 def products_as_packed(ops: Ops, cpu: Machine, inputs: int) -> str:
     """The kind of products: of a weight that was packed, perhaps for another CPU, as its words are.
     Two inputs are one word of two everywhere: packed words of either length would look alike.
@@ -64,7 +69,7 @@ def products_as_packed(ops: Ops, cpu: Machine, inputs: int) -> str:
     if inputs <= min(WORDS) or dtype == WIDE:
         return PAIRS
     if packing.shape is None:
-        return cpu.products_of_7_bits if packing.seven_bits else cpu.products
+        return usual_products(packing, cpu)
     depth = packing.shape[1] - 1  # the sums lie behind it
     if words_of(inputs, min(WORDS)) == depth:
         return PAIRS

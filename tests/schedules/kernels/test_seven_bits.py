@@ -8,6 +8,9 @@ from levels import F32, bytes_of, sums
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.external import packed_params
+from selfbyoc.codegen.plan import ops_of
+from selfbyoc.language.decisions import deciding
 from selfbyoc.machine import machine
 from selfbyoc.tvm import make_target
 from selfbyoc.tvm.own_ops import BYTES, BYTES_OF_7, LEVELS_OF, PAIRS
@@ -165,6 +168,25 @@ def test_what_is_packed_for_one_cpu_runs_on_another():
     (kernel,) = kernels(mod)
     stacked, _ = kernel.schedule(make_target("llvm -mcpu=haswell"))
     assert stacked.plan.products == BYTES
+
+
+def test_a_weight_packed_by_winograd_is_planned_again_so():
+    """Its shape says nothing of words of four bytes."""
+
+    def program(x, weight):
+        levels = op.dequantize(x, 2.0**-4, 9), op.dequantize(weight, 2.0**-7, 0)
+        return op.conv2d(*levels, padding=(3, 4, 4, 3), dilation=2)
+
+    rng = np.random.default_rng(6)
+    image, weight = bytes_of(rng, (1, 53, 3, 3), "uint8"), small(rng, (178, 53, 3, 3), True)
+    mod, target = model(program, image, weight), make_target("llvm -num-cores=24")
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
+    plan, cpu = kernel.composite.kernel.plan, machine(target)
+    (packed,) = packed_params(kernel.source).values()
+    with target, deciding({}, fitted=True):  # raises where a question is asked anew otherwise
+        first = plan(ops_of(kernel.match, {"weight": None}), cpu)
+        assert "Winograd" in str(first)
+        assert plan(ops_of(kernel.match, {"weight": packed.value.shape}), cpu) == first
 
 
 def test_verification_and_its_made_up_weights_stay_within():

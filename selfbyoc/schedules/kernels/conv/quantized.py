@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ....codegen.info.op_record import describe
-from ....codegen.info.ops import Ops
+from ....codegen.info.ops import Ops, Packing
 from ....language.kernel import Kernel
 from ....machine import Machine
 from ....tvm import te, tir
@@ -37,6 +37,7 @@ from ..words import (
     products_as_packed,
     signed,
     unsigned,
+    usual_products,
     weight_of,
     weight_sums,
     weight_words,
@@ -134,7 +135,7 @@ def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
         return None
     (alone,) = _ops_of(ops, PAIRS).of("conv2d")
     image, kernel = (value[0] for value in alone.inputs)
-    known = packing.shape, packing.ahead, _levels_at_once(ops, machine)
+    known = packing.shape, packing.ahead, _levels_at_once(packing, machine)
     machine, out = machine_of_words(machine, PAIRS), alone.outputs[0][0]
     found = winograd.plan(image, kernel, alone.attrs, out, machine, conv.name, *known)
     if found is None:
@@ -142,9 +143,9 @@ def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
     return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, PAIRS)
 
 
-def _levels_at_once(ops: Ops, machine: Machine) -> float:
+def _levels_at_once(packing: Packing, machine: Machine) -> float:
     """Levels that the direct convolution multiplies in the time of a word of Winograd's."""
-    products = _products(ops, machine)
+    products = usual_products(packing, machine)
     in_three = products == BYTES_OF_7 and machine.products == PAIRS
     return LEVELS_OF[products] * (2 / 3 if in_three else 1)
 
