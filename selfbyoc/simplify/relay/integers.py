@@ -20,23 +20,26 @@ _OF_CONV = (
     "kernel_layout", "out_layout",
 )  # fmt: skip
 
+_BEHIND = ("add", "bias_add", "reshape", "squeeze")  # what may be between sums and their cast
+
 
 def integers_as_levels(made: Made, to: Editor) -> Expr | None:
     """A product of levels in int32 as floats, perhaps with a bias or in other rows."""
     if made.name != "cast" or str(made.raw["dtype"]) != "float32":
         return None
-    around = to.made(made.args[0])
-    if around is None:
+    return _of_floats(to.made(made.args[0]), to)
+
+
+def _of_floats(sums: Made | None, to: Editor) -> Expr | None:
+    if sums is None or sums.name not in _BEHIND:
+        return _product(sums, to)
+    floats = _of_floats(to.made(sums.args[0]), to)
+    if floats is None:
         return None
-    if around.name not in ("add", "reshape"):
-        return _of_floats(around, to)
-    floats = _of_floats(to.made(around.args[0]), to)
-    if floats is None or around.name == "reshape":
-        return None if floats is None else to.again(around, [floats])
-    return to.emit("add", floats, cast(to, around.args[1], "float32"))
+    return to.again(sums, [floats, *(cast(to, bias, "float32") for bias in sums.args[1:])])
 
 
-def _of_floats(product: Made | None, to: Editor) -> Expr | None:
+def _product(product: Made | None, to: Editor) -> Expr | None:
     if product is None or product.name not in ("qnn.dense", "qnn.conv2d"):
         return None
     x, weight, *zeros = product.args[:4]
