@@ -16,6 +16,7 @@ from ..tvm import GENERATION, TVMError, make_target, tvm
 from ..tvm.types import IRModule, NDArray, Target
 from .extents import check_addressable, sizes_told
 from .guard import Guard, settled
+from .layouts.levels import Decided, with_levels_in_order
 from .layouts.record import told_layouts
 from .nothing_matched import warn_of_nothing
 from .partitioning import Partitioning as Partitioning
@@ -97,7 +98,6 @@ def partitioning(
         for name, part in loops.apart(mod).items()
     }
     told = with_steps_told(decided, {name: step.report for name, step in steps.items()})
-    told = replace(told, layouts=told_layouts(mod))
     marked, matches = ir.mark(prepared, matches)
     return Partitioning(marked, registry, target, matches, told, names_of(mod), steps)
 
@@ -116,25 +116,30 @@ def decide_on(
     strict: bool = True,
     refused: Mapping[Place, Refusal] | None = None,
 ) -> tuple[tvm.IRModule, list[Match], Report]:
-    """A module as it is matched, and what is; see `decide`. Weights of 8 and 16 bits that no
-    composite reads as such are floats then, and matched once more.
+    """A module as it is matched, and what is; see `decide`. Convolutions of levels are in the order
+    of axes that their kernels read; weights of 8 and 16 bits that no composite reads as such are
+    floats then, and matched once more.
     """
     from ..simplify.float_weights import with_float_weights
     from .generation import ir
 
-    def told(prepared: tvm.IRModule) -> tuple[list[Match], Report]:
-        return decide(prepared, registry, target=target, strict=strict, refused=refused)
+    def told(prepared: tvm.IRModule) -> Decided:
+        decided = decide(prepared, registry, target=target, strict=strict, refused=refused)
+        return prepared, *decided
 
-    prepared = ir.prepare(mod, params)
-    matches, first = told(prepared)
+    prepared, matches, first = with_levels_in_order(
+        told(ir.prepare(mod, params)), lambda new: told(ir.prepare(new, None))
+    )
+    first = replace(first, layouts=first.layouts or told_layouts(mod))
     if first.left.keys().isdisjoint((*DEQUANTIZES, "cast")):
         return prepared, matches, first
     taken = {source for match in matches for call in match.ops for source in call.sources}
     floats = with_float_weights(prepared, taken)
     if floats.same_as(prepared):
         return prepared, matches, first
-    matches, decided = told(floats)
-    return floats, matches, decided.with_misses_of(first, DEQUANTIZES)
+    _, matches, decided = told(floats)
+    decided = replace(decided.with_misses_of(first, DEQUANTIZES), layouts=first.layouts)
+    return floats, matches, decided
 
 
 def decide(

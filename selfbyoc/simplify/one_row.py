@@ -23,6 +23,7 @@ OF_TWO_AXES = {
 }
 _PAIRS = ("strides", "dilation", "pool_size", "kernel_size", "output_size")
 _ADDED = {f"{of}_layout": "W" for of in ("data", "kernel", "out")} | {"layout": "W"}
+_BY_AXIS = ("bias_add", "dequantize", "quantize")
 NDIM = 3  # of an image of one axis, with batch and channels
 
 
@@ -136,16 +137,19 @@ class ImagesOfOneRow:
         if not is_one or not is_known(result) or len(result) != NDIM:
             return None
         (row,) = rows
-        if made.kind == "bias_add":
-            args = [self._put(made.args[0], row, to), made.args[1]]
-            image = to.again(made, args, axis=row.axis(int(made.raw["axis"])))
-            return self._viewed(image, row, made, to)
+        if made.kind in _BY_AXIS:
+            return self._viewed(self._by_axis(made, row, to), row, made, to)
         shapes = [to.shape(arg) for arg in made.given]  # none of a number of Relax's
         if not all(shape is None or is_known(shape) for shape in shapes):
             return None
         pairs = zip(made.args, shapes, strict=True)
         args = [arg if shape is None else self._put(arg, row, to) for arg, shape in pairs]
         return self._viewed(to.again(made, args), row, made, to)
+
+    def _by_axis(self, made: Made, row: OneRow, to: Editor) -> Expr:
+        """An op whose first input alone is an image; the others lie along an axis of it."""
+        image = self._put(made.args[0], row, to)
+        return to.again(made, [image, *made.args[1:]], axis=row.axis(int(made.raw["axis"])))
 
     def _image(self, arg: Expr, to: Editor) -> Expr | None:
         """The image of one row of which an argument is the view."""
@@ -166,6 +170,9 @@ class ImagesOfOneRow:
         known = _constant(arg, to)
         if known is not None:
             return to.constant(np.reshape(known, shape))
+        before = to.made(arg)
+        if before is not None and before.kind == "dequantize":
+            return self._by_axis(before, row, to)  # a kernel of levels reads them right before it
         return to.emit("reshape", arg, shape=tuple(shape))
 
     def _viewed(self, image: Expr, row: OneRow, made: Made, to: Editor) -> Expr:

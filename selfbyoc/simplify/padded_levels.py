@@ -8,8 +8,8 @@ from .level_values import is_level
 
 # Ops that give elements of their first input, by the names of either TVM.
 MOVES = frozenset(
-    {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool2d",
-     "permute_dims", "reshape", "squeeze", "strided_slice", "transpose"}
+    {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool1d",
+     "nn.max_pool2d", "permute_dims", "reshape", "squeeze", "strided_slice", "transpose"}
 )  # fmt: skip
 
 

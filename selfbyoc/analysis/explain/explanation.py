@@ -16,7 +16,6 @@ from ...common import structured
 from ...errors import InputError
 from ...language.known import registry_of
 from ...partition import check_module, check_target, decide_on, is_partitioned
-from ...partition.layouts.record import told_layouts
 from ...partition.report import MATCHED, Record, Report, report
 from ...tvm import tvm
 from ...tvm.types import NDArray, Target
@@ -118,7 +117,6 @@ def explain(
         return _with_levels(report(mod), target, levels_of_kernels(mod, target))
     registry = registry_of(composites)
     _, matches, decided = decide_on(mod, params, registry, target=target, strict=False)
-    decided = replace(decided, layouts=told_layouts(mod))
     level = levels_of_matches(registry, matches, target)
     return _with_levels(decided, target, level)
 

@@ -10,7 +10,7 @@ from tvm import relax
 
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
-from ...tvm.types import Attr, Attrs, BlockBuilder, Expr, IRModule
+from ...tvm.types import Attr, Attrs, BlockBuilder, Expr, IRModule, Span
 from . import Constant
 from .register import call_of
 
@@ -105,10 +105,13 @@ def type_of(expr: Expr) -> str:
     )
 
 
-def emit_call(kind: str, args: list[Expr], attrs: Attrs) -> Expr:
+def emit_call(kind: str, args: list[Expr], attrs: Attrs, span: Span = None) -> Expr:
     """One op of the vocabulary, bound to a variable of the function under construction."""
     block = relax.BlockBuilder.current()
-    return block.emit(block.normalize(emitted(block, kind, args, attrs)))
+    made = emitted(block, kind, args, attrs)
+    if span is not None and isinstance(made, relax.Call):
+        made = relax.Call(made.op, made.args, made.attrs, made.ty_args, span)
+    return block.emit(block.normalize(made))
 
 
 def emitted(block: BlockBuilder, kind: str, args: Sequence[Expr], attrs: Attrs) -> Expr:

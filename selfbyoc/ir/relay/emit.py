@@ -12,7 +12,7 @@ from tvm import relay
 from ...errors import UnsupportedOp
 from ...ops.vocabulary import KINDS, written
 from ...tvm import tvm
-from ...tvm.types import Attr, Attrs, Expr, IRModule
+from ...tvm.types import Attr, Attrs, Expr, IRModule, Span
 from .register import call_of
 
 
@@ -149,13 +149,16 @@ def type_of(expr: Expr) -> str:
     )
 
 
-def emit_call(kind: str, args: list[Expr], attrs: Attrs) -> Expr:
+def emit_call(kind: str, args: list[Expr], attrs: Attrs, span: Span = None) -> Expr:
     """One op of the vocabulary as a Relay expression."""
     function = function_of(kind)
     if function is None:
         known = [name for name in written() if function_of(name)]
         raise UnsupportedOp(f"op.{kind} cannot be written in Relay; known: {known}")
-    return function(*args, **attrs)
+    made = function(*args, **attrs)
+    if span is None or not isinstance(made, relay.Call):
+        return made
+    return relay.Call(made.op, made.args, made.attrs, made.type_args, span)
 
 
 def emit_item(of: Expr, index: int) -> Expr:

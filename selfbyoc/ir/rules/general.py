@@ -193,6 +193,10 @@ def _symmetric_conv2d(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if points != [0, 0]:
         rw.decline(call, "conv2d", f"its zero points are {points}, not constants of 0")
         return None
+    outputs = call.attrs["out_layout"].index("C"), call.attrs["kernel_layout"].index("O")
+    if call.outputs[0].shape[outputs[0]] != call.inputs[1].shape[outputs[1]]:
+        rw.decline(call, "conv2d", "its weight is [channels, multiplier]")
+        return None
     return [replace(call, kind="conv2d", inputs=call.inputs[:2])], []
 
 

@@ -54,7 +54,7 @@ class Graph:
         if all(casts):
             return True
         only = readers[0]
-        between = only.op_type in ("Add", "Reshape") and only.input[0] == name
+        between = only.op_type in ("Add", "Reshape", "Squeeze") and only.input[0] == name
         return between and len(readers) == 1 and self.is_cast_to_floats(only.output[0])
 
     @cached_property

@@ -5,7 +5,7 @@ floats.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,9 +36,25 @@ def _bare_conv_integer(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.Node
     """
     weights = (node.input[1], *node.input[3:])
     is_taken = all(graph.constant(name) is not None for name in weights if name)
-    if is_taken and graph.is_cast_to_floats(node.output[0]):
-        return None
-    return _conv_integer(node, graph)
+    if not is_taken or not graph.is_cast_to_floats(node.output[0]):
+        return _conv_integer(node, graph)
+    return _of_one_row(node, graph) if graph.rank(node.input[1]) == 3 else None
+
+
+def _of_one_row(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
+    """One of one axis as that of an image of one row: 0.17's frontend wants two axes."""
+    steps, (x, weight, *points) = Steps(graph, node), node.input
+    given = {name: _of_two_axes(name, value) for name, value in attributes(node).items()}
+    row = steps.over("Unsqueeze", x, [2])
+    taps = steps.constant(np.expand_dims(np.asarray(graph.constant(weight)), 2))
+    y = steps("ConvInteger", row, taps, *points, **given)
+    return steps.instead(steps.over("Squeeze", y, [2]))
+
+
+def _of_two_axes(name: str, value: Any) -> Any:
+    if name == "pads":
+        return [0, value[0], 0, value[1]]
+    return [1, *value] if name in ("dilations", "kernel_shape", "strides") else value
 
 
 def _centred(steps: Steps, x: str, point: str, shape: str | Sequence[int] | None) -> str:

@@ -139,15 +139,15 @@ def _softmax(call: OpCall) -> Axes:
 
 
 def _per_channel(call: OpCall) -> Axes:
-    """bias_add, batch_norm: vectors along one axis."""
+    """bias_add, batch_norm, quantize: vectors along one axis; of levels numbers, too."""
     rank = call.inputs[0].ndim
-    axis = call.attrs["axis"] % rank
+    axis = call.attrs["axis"] % max(1, rank)
 
     def own(values: Sequence[Value]) -> tuple[Order, ...]:
-        return (identity(rank), *((axis,) for _ in values[1:]))
+        return (identity(rank), *((axis,)[: value.ndim] for value in values[1:]))
 
     def attrs(order: Order) -> dict[str, Attr]:
-        known = {n: v for n, v in call.attrs.items() if n not in ("training",)}
+        known = {n: v for n, v in call.attrs.items() if n not in ("training", "ties")}
         return {**known, "axis": order.index(axis)}
 
     return Axes(rank, own(call.inputs), own(call.outputs), attrs)
@@ -219,11 +219,13 @@ _RULES: Mapping[str, Callable[[OpCall], Axes | None]] = {
     "batch_norm": _batch_norm,
     "bias_add": _per_channel,
     "concatenate": _along,
+    "dequantize": _per_channel,
     "global_avg_pool2d": _pool,
     "max": _reduction,
     "max_pool2d": _pool,
     "mean": _reduction,
     "nn.pad": _pad,
+    "quantize": _per_channel,
     "resize2d": _pool,
     "softmax": _softmax,
     "split": _along,

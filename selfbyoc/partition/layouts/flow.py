@@ -28,8 +28,8 @@ class Use:
 
 @dataclass(frozen=True)
 class Cost:
-    """Less is better: bytes that are moved, then ops that a transpose cuts off from their input's
-    producer.
+    """Less is better: bytes that are moved, then ops that a transpose or a reshape cuts off from
+    their input's producer.
     """
 
     bytes: int
@@ -109,13 +109,13 @@ class Flow:
         """What it takes to bring a value to its readers. A constant is written as they want it."""
         if value.is_constant:
             return Cost(0)
-        there = key_of(value, self.stored(value, orders))
-        uses = self.uses.get(value, ())
-        keys = [(key_of(value, self.wanted(use, orders)), use) for use in uses]
-        moved = {key for key, _ in keys} - {there}
+        there, uses = self.stored(value, orders), self.uses.get(value, ())
+        orders_read = [(self.wanted(use, orders), use) for use in uses]
+        moved = {key_of(value, order) for order, _ in orders_read} - {key_of(value, there)}
         produced = self.graph.producer(value) is not None
-        cuts = sum(key != there and use.call is not None for key, use in keys) if produced else 0
-        return Cost(size(value) * len(moved), cuts)
+        # A reshape cuts as well: axes of extent 1 elsewhere.
+        cuts = sum(order != there and use.call is not None for order, use in orders_read)
+        return Cost(size(value) * len(moved), cuts if produced else 0)
 
     def total(self, orders: Orders) -> Cost:
         """Of the whole graph."""

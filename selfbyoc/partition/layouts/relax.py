@@ -105,14 +105,14 @@ class _New:
         """The same op with other tensors; what is no tensor stays (the limits of clip)."""
         tensors = iter(args)
         every = [next(tensors) if isinstance(a.ty, relax.TensorType) else a for a in call.args]
-        return self.builder.emit(relax.Call(call.op, every, call.attrs, call.ty_args))
+        return self.builder.emit(relax.Call(call.op, every, call.attrs, call.ty_args, call.span))
 
     def rebuilt(self, value: Expr) -> Expr:
         """What a binding binds, over new inputs."""
         if not isinstance(value, relax.Call):
             return self.expr(value)
         args = [self.expr(arg) for arg in value.args]
-        return relax.Call(value.op, args, value.attrs, value.ty_args)
+        return relax.Call(value.op, args, value.attrs, value.ty_args, value.span)
 
 
 def _visit(binding: relax.VarBinding, new: _New) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ...graph import OpCall, Value
 from ...ir.generation import writer
 from ...tvm import constant_numpy
-from ...tvm.types import Expr
+from ...tvm.types import Expr, Span
 from .axes import Axes, Order, compose, identity
 from .flow import Flow, Key, Orders, key_of
 
@@ -87,7 +87,8 @@ class Rewriter:
         if attrs is None:
             self._wrote(call, as_it_was(args))
         else:
-            self._wrote(call, writer.emit_call(call.kind, args, attrs(self.orders[call])))
+            new = attrs(self.orders[call])
+            self._wrote(call, writer.emit_call(call.kind, args, new, _span(call)))
 
     def _wrote(self, call: OpCall, expr: Expr) -> None:
         """The outputs of an op in a new order."""
@@ -106,3 +107,9 @@ class Rewriter:
         """Whether an op has a new order."""
         order = self.orders.get(call)
         return order is not None and order != identity(len(order))
+
+
+def _span(call: OpCall) -> Span:
+    """What an op comes from, as its IR says it."""
+    spans = (getattr(source, "span", None) for source in call.sources)
+    return next((span for span in spans if span is not None), None)

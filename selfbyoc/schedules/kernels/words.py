@@ -97,6 +97,8 @@ def word_of(levels: Sequence[PrimExpr]) -> PrimExpr:
 
 def all_alike(level: PrimExpr, word: int) -> PrimExpr:
     """A word of one level: unsigned, for TVM folds no constant that leaves int32."""
+    if isinstance(level, tir.IntImm) and int(level) == 0:
+        return level  # of a constant 0, reinterpreted, 0.17 makes a pointer
     ones = {2: 0x00010001, 4: 0x01010101}[word]
     return tir.reinterpret("int32", level.astype("uint32") * tir.const(ones, "uint32"))
 

@@ -16,7 +16,7 @@ from ...tvm.types import Expr
 from ..level_values import BYTES, is_level, is_middle
 from .exprs import array_of, is_op, size_one, static_shape
 
-_PRODUCTS = ("matmul", "nn.conv2d")
+_PRODUCTS = ("matmul", "nn.conv1d", "nn.conv2d")
 
 
 @relax.expr_functor.mutator
@@ -78,14 +78,21 @@ class IntegersAsLevels(relax.PyExprMutator):
         """The levels and the zero point of `cast(levels) - cast(zero)` in int32."""
         made = self._bound(arg)
         both = made.args if is_op(made, "subtract") else [arg]
-        parts = [self._bound(part) for part in both]
-        if not all(is_op(p, "astype") and p.attrs.dtype == "int32" for p in parts):
+        parts = [part for part in map(self._narrow, both) if part is not None]
+        if len(parts) < len(both):
             return None
-        levels, *zeros = (part.args[0] for part in parts)
+        levels, *zeros = parts
         zero = zeros[0] if zeros else constant(np.zeros((), "int32"))
         dtype = str(levels.ty.dtype)
         holds = dtype in BYTES and is_level(array_of(zero), str(zero.ty.dtype), dtype)
         return (levels, zero) if holds and size_one(zero) else None
+
+    def _narrow(self, arg: Expr) -> Expr | None:
+        """What is cast to int32; a constant is as it is."""
+        made = self._bound(arg)
+        if is_op(made, "astype") and made.attrs.dtype == "int32":
+            return made.args[0]
+        return None if array_of(arg) is None else arg
 
     def _scaled(self, call: Expr) -> Expr:
         """A product of levels times a scale of it, or of each unit, as its operands' scale; so is
@@ -119,7 +126,7 @@ class IntegersAsLevels(relax.PyExprMutator):
         if size_one(scale):
             made = relax.op.dequantize(left.args[0], scale, left.args[2], out_dtype="float32")
             return _like(product, [self.builder_.emit(made), product.args[1]])
-        axis, behind = (0, 2) if is_op(product, "nn.conv2d") else (1, 0)  # of a weight's units
+        axis, behind = _units(product)
         if not is_op(weight, "dequantize") or not _is_one(weight.args[1]):
             return None
         units = static_shape(weight.args[0])[axis]
@@ -136,6 +143,14 @@ def _like(product: Expr, both: list[Expr]) -> Expr:
     if is_op(product, "matmul"):
         return relax.op.matmul(*both)
     return relax.Call(product.op, both, product.attrs)
+
+
+def _units(product: Expr) -> tuple[int, int]:
+    """Which axis of a weight its units are, and how many of the result are behind them."""
+    if is_op(product, "matmul"):
+        return 1, 0
+    attrs = product.attrs
+    return str(attrs.kernel_layout).index("O"), str(attrs.data_layout)[::-1].index("C")
 
 
 def _is_one(expr: Expr) -> bool:

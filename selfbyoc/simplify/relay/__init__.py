@@ -10,7 +10,9 @@ from tvm import relay
 from ...ir.relay.rewrite import rewritten
 from .inline import without_primitives
 from .integers import integers_as_levels
+from .multiplied import outputs_apart
 from .multipliers import multipliers_as_scales
+from .zero_points import around_zero_points
 
 Passes = tuple[Callable[[Any], Any], ...]
 
@@ -18,6 +20,8 @@ BEFORE_HALVES: Passes = (without_primitives, relay.transform.InferType())
 BEFORE_LEVELS: Passes = (
     lambda mod: rewritten(mod, multipliers_as_scales),
     lambda mod: rewritten(mod, integers_as_levels),
+    lambda mod: rewritten(mod, around_zero_points),
+    lambda mod: rewritten(mod, outputs_apart),
 )
 AFTER_FOLDING: Passes = ()
 LAST: Passes = ()

@@ -14,29 +14,52 @@ from ...tvm.types import Expr
 from ..level_values import around_zero, is_middle
 from ..levels import number
 from ..padded_levels import holds
+from .multiplied import one_input_each
 
 _OF_CONV = (
     "strides", "padding", "dilation", "groups", "channels", "kernel_size", "data_layout",
     "kernel_layout", "out_layout",
 )  # fmt: skip
 
+_BEHIND = ("add", "nn.bias_add", "reshape", "squeeze")  # what may be between sums and their cast
+
 
 def integers_as_levels(made: Made, to: Editor) -> Expr | None:
     """A product of levels in int32 as floats, perhaps with a bias or in other rows."""
+    if made.name == "qnn.dequantize":
+        return _dequantized(made, to)
     if made.name != "cast" or str(made.raw["dtype"]) != "float32":
         return None
-    around = to.made(made.args[0])
-    if around is None:
+    return _of_floats(to.made(made.args[0]), to)
+
+
+def _dequantized(made: Made, to: Editor) -> Expr | None:
+    """The same times a scale, of all or along an axis."""
+    sums, scale, zero = made.args
+    array, is_zero = to.array(scale), is_middle(to.array(zero), "int32")
+    floats = _of_floats(to.made(sums), to) if array is not None and is_zero else None
+    if array is None or floats is None or str(made.raw["out_dtype"]) != "float32":
         return None
-    if around.name not in ("add", "reshape"):
-        return _of_floats(around, to)
-    floats = _of_floats(to.made(around.args[0]), to)
-    if floats is None or around.name == "reshape":
-        return None if floats is None else to.again(around, [floats])
-    return to.emit("add", floats, cast(to, around.args[1], "float32"))
+    behind = (-1 - int(made.raw["axis"])) % len(to.shape(sums) or ())
+    column = (-1, *[1] * behind) if array.size > 1 else ()
+    return to.emit("multiply", floats, to.constant(array.reshape(column)))
 
 
-def _of_floats(product: Made | None, to: Editor) -> Expr | None:
+def _of_floats(sums: Made | None, to: Editor) -> Expr | None:
+    if sums is None or sums.name not in _BEHIND:
+        return _product(sums, to)
+    floats = _of_floats(to.made(sums.args[0]), to)
+    if floats is None:
+        return None
+    return to.again(sums, [floats, *(_floating(bias, to) for bias in sums.args[1:])])
+
+
+def _floating(bias: Expr, to: Editor) -> Expr:
+    array = to.array(bias)
+    return cast(to, bias, "float32") if array is None else to.constant(array.astype("float32"))
+
+
+def _product(product: Made | None, to: Editor) -> Expr | None:
     if product is None or product.name not in ("qnn.dense", "qnn.conv2d"):
         return None
     x, weight, *zeros = product.args[:4]
@@ -48,6 +71,10 @@ def _of_floats(product: Made | None, to: Editor) -> Expr | None:
         if (moved := around_zero(array, zero, 0)) is None:
             return None
         weight, zeros[1] = to.constant(moved), to.constant(np.zeros((), "int32"))
+    changed = {}
+    if product.name == "qnn.conv2d":
+        weight, layout = one_input_each(weight, product, to)
+        changed = {"kernel_layout": layout} if layout else {}
     one = to.constant(np.ones((), "float32"))
     both = [
         to.emit("dequantize", levels, one, zero, axis=0, out_dtype="float32")
@@ -55,4 +82,5 @@ def _of_floats(product: Made | None, to: Editor) -> Expr | None:
     ]
     if product.name == "qnn.dense":
         return to.call("nn.dense", *both)
-    return to.call("nn.conv2d", *both, **{name: product.raw[name] for name in _OF_CONV})
+    attrs = {name: product.raw[name] for name in _OF_CONV}
+    return to.call("nn.conv2d", *both, **{**attrs, **changed})

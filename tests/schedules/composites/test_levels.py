@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from harness import cpus
-from levels import F32, bytes_of, sums
+from levels import F32, bytes_of, level, sums
 
 import selfbyoc
 from selfbyoc import op
@@ -25,21 +25,6 @@ TARGETS += [
     pytest.param(*t.values, marks=[*t.marks, pytest.mark.slow], id=t.id)
     for t in cpus(*CPUS[:2], CPUS[3])
 ]
-
-
-def level(x, scale, zero, dtype="uint8"):
-    """What a quantize gives, in float32 as the op divides; halves to even on Relax only."""
-    quotient = x.astype(F32) / F32(scale)
-    even = (
-        np.round(quotient)
-        if GENERATION == "relax"
-        else np.trunc(quotient + np.copysign(HALF, quotient))
-    )
-    limits = np.iinfo(dtype)
-    return np.clip(even + F32(zero), limits.min, limits.max).astype(dtype)
-
-
-HALF = np.nextafter(F32(0.5), F32(0))
 
 
 def conv(zero, out, groups=1, padding=1):
