@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from ..tvm import current_target, make_target, target_dict
-from ..tvm.own_ops import BYTES, BYTES_OF_7, PAIRS
-from ..tvm.types import Attr, Attrs, Target
+from ..tvm.own_ops import BYTES, BYTES_OF_7, PAIRS, SIGNED_BYTES
+from ..tvm.types import Attr, Target
 from . import host
 from .cores import Core, core_of
-from .features import architecture, features_of, products_of
+from .features import architecture, features_of
+from .products import Product, products
 
 MOST_FEEDING_CORES = 16  # cores that read as much as the memory gives
 MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
@@ -41,8 +42,7 @@ class Machine:
     memory_bandwidth: float = 4.0  # bytes a cycle to one core
     l2_bandwidth: float = 32.0  # the same from L2
     l3_bandwidth: float = 12.0  # the same from L3
-    products: str = PAIRS  # of bytes, that a lane of 32 bits sums at once, exactly
-    products_of_7_bits: str = PAIRS  # the same, of weights that have 7 bits
+    known: tuple[Product, ...] = ()  # of levels, one of each kind
     in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
     copies: bool = False  # a product overwrites one of its operands
 
@@ -60,6 +60,24 @@ class Machine:
     def is_even(self, tasks: int, most: float = MOST_UNEVEN) -> bool:
         """Whether a number of equal tasks leaves no core without work for long."""
         return self.unevenness(tasks) <= most
+
+    @property
+    def products(self) -> str:
+        """The kind of those of levels and weights of 8 bits."""
+        return self._first(BYTES, SIGNED_BYTES)
+
+    @property
+    def products_of_7_bits(self) -> str:
+        """The kind of those of levels and weights of 7 bits."""
+        return self._first(BYTES_OF_7, SIGNED_BYTES)
+
+    def _first(self, *kinds: str) -> str:
+        known = {made.kind for made in self.known}
+        return next((kind for kind in kinds if kind in known), PAIRS)
+
+    def product(self, kind: str) -> Product:
+        """How it multiplies words of a kind."""
+        return next((made for made in self.known if made.kind == kind), Product(kind))
 
     def lanes(self, dtype: str) -> int:
         """Elements of a dtype in one vector register."""
@@ -106,17 +124,12 @@ def _machine(told: str, _: tuple[object, ...]) -> Machine:
         fused=architecture(data) != "x86_64" or "fma" in features or width == 64,
         copies=architecture(data) == "x86_64" and "avx" not in features,
         broadcasts=width == 64,
-        products=_of(BYTES, data),
-        products_of_7_bits=_of(BYTES_OF_7, data),
+        known=products(data),
         in_pairs=architecture(data) == "aarch64",
         memory_bandwidth=core.memory_bandwidth,
         l2_bandwidth=core.l2_bandwidth,
         l3_bandwidth=core.l3_bandwidth,
     )
-
-
-def _of(kind: str, data: Attrs) -> str:
-    return kind if products_of(data, kind) else PAIRS
 
 
 LEAST = Machine(16, 16)  # whatever it runs all of these CPUs run

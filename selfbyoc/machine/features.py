@@ -12,7 +12,6 @@ from functools import cache
 
 from ..errors import TargetError
 from ..tvm import make_target, target_dict, tvm
-from ..tvm.own_ops import BYTES, BYTES_OF_7, PAIRS
 from ..tvm.types import Attrs, Target
 
 # LLVM 10 does not list them for a target without -mcpu, and takes them for granted in 64 bits.
@@ -46,23 +45,6 @@ def features_of(target: Target | Attrs) -> frozenset[str]:
     check_cpu(found)
     wanted = tuple(found.get("mattr") or ())
     return _features(str(found.get("mtriple") or ""), str(found.get("mcpu") or ""), wanted)
-
-
-_BY_BYTES = ("avx512vnni", "avxvnni", "dotprod")
-# Features whose instructions sum them, exactly, the widest first.
-_PRODUCTS = {
-    PAIRS: ("avx512bw", "avx2", "sse2"),
-    BYTES: _BY_BYTES,
-    BYTES_OF_7: (*_BY_BYTES, "avx512bw", "avx2", "ssse3"),
-}
-
-
-def products_of(target: Target | Attrs, kind: str) -> str:
-    """The feature by which a target sums such products; empty: it has none for it."""
-    features = features_of(target)
-    if "avx512vl" not in features:
-        features -= {"avx512vnni"}
-    return next((name for name in _PRODUCTS[kind] if name in features), "")
 
 
 def architecture(target: Target | Attrs) -> str:

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from ..machine.features import products_of
+from ..machine.products import products_of
 from ..tvm import tir
 from ..tvm.own_ops import (
     BYTES,
     BYTES_OF_7,
     DOTS,
+    LEAST_OF,
+    LEVELS_OF,
     PAIRS,
+    SIGNED_BYTES,
     as_bits,
     bytes_of,
     has_own,
@@ -80,19 +83,27 @@ def _lowered(func: PrimFunc, name: str, accumulate: Callable[..., PrimExpr]) -> 
 def _by_vnni(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     lanes = lanes_of(a)
     if lanes not in _PAIRS or lanes > most:
-        return _written_out(4, sums, a, w)
+        return _written_out(BYTES, sums, a, w)
     operands = (as_bits(bytes_of(lanes), value) for value in (a, w))
     return llvm(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", f"int32x{lanes}", sums, *operands)
 
 
-def _by_neon(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
-    """SDOT of a - 128, and 128 times the sum of w, which is an SDOT too."""
+def _by_neon(kind: str, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
+    """SDOT, or USDOT of unsigned levels."""
     if lanes_of(a) != 4:
-        return _written_out(4, sums, a, w)
-    flipped = as_bits("int8x16", a ^ _all(4, -0x7F7F7F80))
-    signed, half = as_bits("int8x16", w), tir.Broadcast(tir.const(64, "int8"), 16)
-    for left in (half, half, flipped):
-        sums = llvm("llvm.aarch64.neon.sdot.v4i32.v16i8", "int32x4", sums, left, signed)
+        return _written_out(kind, sums, a, w)
+    name = "sdot" if LEAST_OF[kind] else "usdot"
+    operands = (as_bits("int8x16", value) for value in (a, w))
+    return llvm(f"llvm.aarch64.neon.{name}.v4i32.v16i8", "int32x4", sums, *operands)
+
+
+def _by_halves(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
+    """SMLAL of the lower levels, and of the upper ones."""
+    if lanes_of(a) != 4:
+        return _written_out(PAIRS, sums, a, w)
+    for up in (0, 16):
+        left, right = ((value >> _all(4, up)).astype("int16x4") for value in (a, w))
+        sums = sums + llvm("llvm.aarch64.neon.smull.v4i32", "int32x4", left, right)
     return sums
 
 
@@ -100,7 +111,7 @@ def _by_pairs(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """vpmaddwd: exact, where vpmaddubsw is not."""
     lanes = lanes_of(a)
     if lanes not in _PAIRS or lanes > most:
-        return _written_out(2, sums, a, w)
+        return _written_out(PAIRS, sums, a, w)
     left, right = (as_bits(f"int16x{2 * lanes}", value) for value in (a, w))
     return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", left, right)
 
@@ -109,20 +120,21 @@ def _by_small_bytes(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> Prim
     """vpmaddubsw, whose sums of two fit 16 bits: 2 * 255 * 64; and vpmaddwd by ones."""
     lanes = lanes_of(a)
     if lanes not in _PAIRS or lanes > most:
-        return _written_out(4, sums, a, w)
+        return _written_out(BYTES_OF_7, sums, a, w)
     left, right = (as_bits(f"int8x{4 * lanes}", value) for value in (a, w))
     twos = llvm(_OF_BYTES[lanes], f"int16x{2 * lanes}", left, right)
     ones = tir.Broadcast(tir.const(1, "int16"), 2 * lanes)
     return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", twos, ones)
 
 
-def _written_out(word: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
+def _written_out(kind: str, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """The same in shifts and products of int32."""
-    lanes, bits = lanes_of(a), 32 // word
+    lanes, word = lanes_of(a), LEVELS_OF[kind]
+    bits = 32 // word
+    has_signs = kind == PAIRS or LEAST_OF[kind] < 0
     for i in range(word):
         up, down = _all(lanes, 32 - bits * (i + 1)), _all(lanes, 32 - bits)
-        # Bytes of the image count from 0, pairs have signs.
-        left = (a << up) >> down if word == 2 else (a >> _all(lanes, bits * i)) & _all(lanes, 255)
+        left = (a << up) >> down if has_signs else (a >> _all(lanes, bits * i)) & _all(lanes, 255)
         right = (w << up) >> down
         sums = sums + left * right
     return sums
@@ -133,24 +145,32 @@ def _all(lanes: int, number: int) -> PrimExpr:
     return tir.Broadcast(value, lanes) if lanes > 1 else value
 
 
-_AT_ONCE: dict[str, Callable[..., Any]] = {
-    "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8), "dotprod": _by_neon,
-    "": partial(_written_out, 4),
-}  # fmt: skip
 # By the kind and LLVM's name of the feature; the most lanes of a vector.
-_LOWERED: dict[str, dict[str, Callable[..., Any]]] = {
-    BYTES: _AT_ONCE,
+_UNSIGNED: dict[str, Callable[..., Any]] = {
+    "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8),
+    "i8mm": partial(_by_neon, BYTES), "": partial(_written_out, BYTES),
+}  # fmt: skip
+_SUMS_APART: dict[str, dict[str, Callable[..., Any]]] = {
     BYTES_OF_7: {
-        **_AT_ONCE, "avx512bw": partial(_by_small_bytes, 16), "avx2": partial(_by_small_bytes, 8),
+        "avx512bw": partial(_by_small_bytes, 16), "avx2": partial(_by_small_bytes, 8),
         "ssse3": partial(_by_small_bytes, 4),
     },
     PAIRS: {
+        "avx512vnni": partial(_by_pairs, 16), "avxvnni": partial(_by_pairs, 8),
         "avx512bw": partial(_by_pairs, 16), "avx2": partial(_by_pairs, 8),
-        "sse2": partial(_by_pairs, 4), "": partial(_written_out, 2),
+        "sse2": partial(_by_pairs, 4),
     },
+}  # fmt: skip
+_LOWERED: dict[str, dict[str, Callable[..., Any]]] = {
+    BYTES: _UNSIGNED,
+    SIGNED_BYTES: {
+        "dotprod": partial(_by_neon, SIGNED_BYTES), "": partial(_written_out, SIGNED_BYTES),
+    },
+    BYTES_OF_7: {**_UNSIGNED, **_SUMS_APART[BYTES_OF_7]},
+    PAIRS: {**_SUMS_APART[PAIRS], "neon": _by_halves, "": partial(_written_out, PAIRS)},
 }  # fmt: skip
 _MADE = {
     kind: {f: own_op(_named(kind, f), how) for f, how in found.items()}
     for kind, found in _LOWERED.items()
 }
-_APART = [_named(kind, f) for kind, found in _LOWERED.items() for f in found if f not in _AT_ONCE]
+_APART = [_named(kind, f) for kind, found in _SUMS_APART.items() for f in found]

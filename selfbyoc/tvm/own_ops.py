@@ -17,11 +17,16 @@ from . import GENERATION, dtype_of, tir, tvm, walk
 from .rounding import nearbyint
 from .types import Op, PrimExpr, PrimFunc
 
-# Kinds of sums of products in a word of 32 bits: of two int16, of four bytes, and of four of which
-# one factor has 7 bits, so that two products fit 16; and the levels of a word of each.
-PAIRS, BYTES, BYTES_OF_7 = "pairs", "bytes", "bytes of 7 bits"
-LEVELS_OF = {PAIRS: 2, BYTES: 4, BYTES_OF_7: 4}
-DOTS = {PAIRS: "selfbyoc.dot2", BYTES: "selfbyoc.dot4", BYTES_OF_7: "selfbyoc.dot4_of_7_bits"}
+# Kinds of sums of products in a word of 32 bits: of two int16, of four bytes, of four of which one
+# factor has 7 bits, so that two products fit 16, and of four of which both have signs; the levels
+# of a word of each, and the least level.
+PAIRS, BYTES, BYTES_OF_7, SIGNED_BYTES = "pairs", "bytes", "bytes of 7 bits", "signed bytes"
+LEVELS_OF = {PAIRS: 2, BYTES: 4, BYTES_OF_7: 4, SIGNED_BYTES: 4}
+LEAST_OF = {PAIRS: 0, BYTES: 0, BYTES_OF_7: 0, SIGNED_BYTES: -128}
+DOTS = {
+    PAIRS: "selfbyoc.dot2", BYTES: "selfbyoc.dot4", BYTES_OF_7: "selfbyoc.dot4_of_7_bits",
+    SIGNED_BYTES: "selfbyoc.dot4_signed",
+}  # fmt: skip
 QUOTIENT = "selfbyoc.quotient"
 WITHIN = "selfbyoc.within"
 NEAREST = "selfbyoc.nearest"
@@ -73,11 +78,11 @@ by itself.
 """
 
 
-def dot(kind: str, unsigned: PrimExpr, signed: PrimExpr) -> PrimExpr:
-    """Of the four bytes of two int32, of which those of the first count 0 to 255, of the second
-    -128 to 127, or -64 to 64; or of two int16 of each.
+def dot(kind: str, levels: PrimExpr, weights: PrimExpr) -> PrimExpr:
+    """Of the four bytes of two int32, of which those of the first count from the kind's least level
+    on, of the second -128 to 127, or -64 to 64; or of two int16 of each.
     """
-    return tir.call_intrin("int32", _DOTS[kind], unsigned, signed)
+    return tir.call_intrin("int32", _DOTS[kind], levels, weights)
 
 
 def word_of_dot(node: PrimExpr) -> int:

@@ -9,7 +9,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 from other_cpus import mca  # isort: skip
 from other_cpus.cpus import BY_NAME  # isort: skip
 from other_cpus.loops import hot  # isort: skip
-from other_cpus.products import FLOATS, MLA, PMADDWD, SDOT, SMLAL, VPDPBUSD, VPDPWSSD  # isort: skip
+from other_cpus.products import (  # isort: skip
+    FLOATS, MLA, PMADDWD, SDOT, SMLAL, USDOT, VPDPBUSD, VPDPWSSD,
+)  # fmt: skip
 from other_cpus.table import Row  # isort: skip
 
 VNNI = """
@@ -38,15 +40,10 @@ PAIRS_OF_SSE = """
 	paddd	%xmm5, %xmm0
 	movdqa	%xmm0, 16(%rsp)
 """
-# The first two, by constants in v1 and v3, move levels that eor made int8 back to uint8.
 DOTS = """
 	ld1r	{ v0.4s }, [x5]
 	ldp	q11, q12, [x8, #-16]
-	movi	v3.16b, #128
-	eor	v13.16b, v11.16b, v3.16b
-	sdot	v25.4s, v1.16b, v0.16b
-	sdot	v24.4s, v3.16b, v0.16b
-	sdot	v25.4s, v13.16b, v0.16b
+	sdot	v25.4s, v11.16b, v0.16b
 	sdot	v24.4s, v12.16b, v0.4b[0]
 """
 LONG = """
@@ -83,6 +80,7 @@ def only_loop(code):
         pytest.param(PAIRS, PMADDWD, 2 * 16, 32, 0, id="vpmaddwd"),
         pytest.param(PAIRS_OF_SSE, PMADDWD, 8, 16, 1, id="pmaddwd"),
         pytest.param(DOTS, SDOT, 2 * 16, 16, 0, id="sdot"),
+        pytest.param(DOTS.replace("sdot", "usdot"), USDOT, 2 * 16, 16, 0, id="usdot"),
         pytest.param(LONG, SMLAL, 2 * 4, 16, 0, id="smlal"),
         pytest.param(WRITTEN_OUT, MLA, 2 * 4, 16, 0, id="mla"),
         pytest.param(ADDRESSES, FLOATS, 2 * 4, 16, 0, id="floats beside addresses"),
@@ -107,6 +105,7 @@ def test_loops_of_levels(code, product, multiply_adds, vector_bytes, spills):
         ("cortex-a72", MLA, 0.5),
         ("cortex-a72", SMLAL, 1),
         ("neoverse-n1", SDOT, 2),
+        ("neoverse-v2", USDOT, 4),
     ],
 )
 def test_peaks_of_levels(cpu, product, started):

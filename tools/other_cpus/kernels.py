@@ -150,13 +150,19 @@ def emitted(composite: Composite, case: Case) -> Any:
     """The case as a model, with seeded constants."""
     rng = np.random.default_rng(0)
     arrays = {
-        name: (
-            rng.random(shape) + 0.1 if dtype.startswith("float") else rng.integers(0, 9, shape)
-        ).astype(dtype)
+        name: _made(rng, shape, dtype)
         for name, (shape, dtype) in case.args.items()
         if name in case.constants
     }
     return emit(case.program or composite.pattern, case.args, arrays)
+
+
+def _made(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    if dtype.startswith("float"):
+        return (rng.random(shape) + 0.1).astype(dtype)
+    # Weights of 7 bits would be multiplied by other instructions.
+    ends = (-128, 128) if dtype == "int8" else (0, 9)
+    return rng.integers(*ends, shape).astype(dtype)
 
 
 def module_of(composite: Composite, case: Case, target: str) -> Any:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from .products import (
     FLOATS,
-    SDOT,
     Product,
     multiply_adds,
     name_of,
@@ -30,7 +29,6 @@ _MOVE = re.compile(r"v?mov[au]ps|mov")
 _STACK = re.compile(r"-?\d*\(%r[sb]p\)|\[(sp|x29)(, #-?\d+)?\]")
 _SPILL_STORE = re.compile(r"v?mov([au]ps|dq[au](64)?)\t%[xyz]mm\d+, |st[rp]\tq")
 _VECTOR_REGISTER = re.compile(r"%[xyz]mm(\d+)|\b[vq](\d+)\b")
-_FILLED = re.compile(r"\b[vqds](\d+)\b")
 _DEEPER = 8  # how many turns a loop of unknown length is taken to make
 
 
@@ -51,8 +49,6 @@ class Loop:
         kinds = Counter(filter(None, map(product_of, self.lines)))
         product = max(kinds, key=kinds.__getitem__, default=FLOATS)
         products = [line for line in self.lines if product_of(line) is product]
-        if product is SDOT:
-            products = _without_corrections(products, self.lines)
         object.__setattr__(self, "product", product)
         object.__setattr__(self, "multiply_adds", sum(map(multiply_adds, products)))
         object.__setattr__(self, "vector_bytes", max(map(vector_bytes, products), default=0))
@@ -151,17 +147,6 @@ def _ranges(text: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 def _is_of_floats(line: str) -> bool:
     return product_of(line) is FLOATS
-
-
-def _without_corrections(dots: list[str], lines: tuple[str, ...]) -> list[str]:
-    """Products by a constant, which a turn does not fill, only move levels back to uint8."""
-    filled: set[str] = set()
-    for line in lines:
-        name = name_of(line)
-        if line not in dots and name != "movi" and not name.startswith("st"):
-            written = line if name.startswith("ld") else operands(line)[0]
-            filled.update(_FILLED.findall(written))
-    return [line for line in dots if {_register(x) for x in operands(line)[1:]} <= filled]
 
 
 def _place(line: str) -> str:

@@ -25,6 +25,7 @@ from .products import (
     PMADDWD,
     SDOT,
     SMLAL,
+    USDOT,
     VPDPBUSD,
     VPDPWSSD,
     Product,
@@ -95,6 +96,7 @@ def peak(cpu: CPU, vector_bytes: int, product: Product) -> float:
 _ARM = {
     FLOATS: ("fmla v{n}.4s, v30.4s, v31.4s", "fmla v{n}.4s, v30.4s, v31.s[0]"),
     SDOT: ("sdot v{n}.4s, v30.16b, v31.16b",),
+    USDOT: ("usdot v{n}.4s, v30.16b, v31.16b",),
     SMLAL: ("smlal v{n}.4s, v30.4h, v31.4h",),
     MLA: ("mla v{n}.4s, v30.4s, v31.4s",),
 }

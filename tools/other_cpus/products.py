@@ -25,10 +25,11 @@ FLOATS = Product("floats", r"vfn?m(add|sub)\d+ps|v?mulps|fml[as]|fmul")
 VPDPBUSD = Product("vpdpbusd", "vpdpbusd", 4)
 VPDPWSSD = Product("vpdpwssd", "vpdpwssd", 2)
 PMADDWD = Product("pmaddwd", "v?pmaddwd", 2)  # its sum is an instruction of its own
-SDOT = Product("sdot", "(s|u|us)dot", 4)
+SDOT = Product("sdot", "sdot", 4)
+USDOT = Product("usdot", "usdot", 4)
 SMLAL = Product("smlal", "[su]ml[as]l2?|[su]mull2?")
 MLA = Product("mla", "ml[as]|mul")
-PRODUCTS = (FLOATS, VPDPBUSD, VPDPWSSD, PMADDWD, SDOT, SMLAL, MLA)
+PRODUCTS = (FLOATS, VPDPBUSD, VPDPWSSD, PMADDWD, SDOT, USDOT, SMLAL, MLA)
 
 
 def name_of(line: str) -> str:

@@ -73,13 +73,13 @@ def from_text(text: str) -> Case:
     nodes = [replace(n, attrs={k: _tuples(v) for k, v in n.attrs.items()}) for n in program.nodes]
     told = {name: _tuples(value) for name, value in data.pop("told").items()}
     reader = data.pop("reader")
-    made = Machine(**data.pop("machine"))
+    made = structured.checked(Machine, data.pop("machine"), "")
     data = {name: _tuples(value) for name, value in data.items()}
     return Case(
         program=replace(program, nodes=tuple(nodes)),
         told=told,
         machine=made,
-        reader=reader and Machine(**reader),
+        reader=reader and structured.checked(Machine, reader, ""),
         **data,
     )
 

@@ -22,6 +22,7 @@ _STARTED = time.time()
 _LOWERING = (
     "codegen/lower.py",
     "machine/features.py",
+    "machine/products.py",
     "tir/allocations.py",
     "tir/dot_products.py",
     "tir/edge_vectors.py",

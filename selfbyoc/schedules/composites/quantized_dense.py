@@ -19,7 +19,7 @@ from ..kernels.rows.compute import Dense, in_tiles, result, unit_of
 from ..kernels.rows.quantized import QuantizedNormalPlan, pack, plan_normal, sums_of_words
 from ..kernels.rows.rowwise import Rowwise, layer_norm
 from ..kernels.rows.schedule import schedule_normal
-from ..kernels.words import Words, unsigned
+from ..kernels.words import Words, counted
 from .dense import check_bias
 from .levels import check_sums
 from .sizes import check_sizes
@@ -109,8 +109,8 @@ def _compute(
         lambda *i: _level(_scaled(normal(*i), kinds[at + 1], out_scale), ops),
         name="normalised",
     )
-    words = Words(levels, len(tiled) - 1, plan.dense.word).stage()
-    zero = unsigned(tir.const(0, "int32"), "int8")
+    words = Words(levels, len(tiled) - 1, plan.products).stage()
+    zero = counted(tir.const(0, "int32"), "int8", plan.products)
     found, exact = sums_of_words(words, weight, zero, plan.dense)
     unit = unit_of(found.sums, out[0][-1])
 

@@ -3,8 +3,9 @@
 A word is four bytes where the CPU sums four products at once, or where weights have 7 bits, so that
 two products fit 16; two levels of 16 bits elsewhere (Machine.products). A kernel's plan, loops and
 tiles are those of floats over so many times less depth; only what is read and how it is multiplied
-differ. A word of levels counts them from 0 to 255, one of weights from -128 to 127: what is stored
-otherwise is moved by 128, and its zero point with it.
+differ. A word of levels counts them from 0 to 255, or, where the CPU multiplies bytes with signs
+alone, from -128 on; one of weights from -128 to 127. What is stored otherwise is moved by 128, and
+its zero point with it.
 Weights of -255 to 255 are multiplied two at a time on every CPU.
 """
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from ...codegen.info.ops import Ops, Packing
 from ...machine import Machine
 from ...tvm import te, tir
-from ...tvm.own_ops import BYTES, BYTES_OF_7, LEVELS_OF, PAIRS
+from ...tvm.own_ops import BYTES, BYTES_OF_7, LEAST_OF, LEVELS_OF, PAIRS
 from ...tvm.types import PrimExpr, Tensor
 from ..steps.tensors import View
 
@@ -28,13 +29,12 @@ _MOST = 1 << 30  # of a sum, and of its correction by a zero point: together the
 
 
 def machine_of_words(cpu: Machine, products: str) -> Machine:
-    """A machine as its products of words are: in one instruction with their sum, or in two; in
-    three, of which one reads a register of ones.
+    """A machine as its products of words are: in one instruction with their sum or not, and with
+    fewer registers.
     """
-    if cpu.products == BYTES:
-        return cpu
-    ones = 1 if products == BYTES_OF_7 else 0
-    return replace(cpu, fused=False, vector_registers=cpu.vector_registers - ones)
+    made = cpu.product(products)
+    fused, registers = not made.apart, cpu.vector_registers - made.held
+    return replace(cpu, fused=fused, vector_registers=registers)
 
 
 def words_of(count: int, word: int) -> int:
@@ -68,17 +68,24 @@ def products_as_packed(ops: Ops, cpu: Machine, inputs: int) -> str:
     packing, dtype = weight_of(ops)
     if inputs <= min(WORDS) or dtype == WIDE:
         return PAIRS
+    own = usual_products(packing, cpu)
     if packing.shape is None:
-        return usual_products(packing, cpu)
+        return own
     depth = packing.shape[1] - 1  # the sums lie behind it
-    if words_of(inputs, min(WORDS)) == depth:
+    word = WORDS[words_of(inputs, WORDS[0]) != depth]
+    return own if LEVELS_OF[own] == word else products_of_words(word, packing.seven_bits)
+
+
+def products_of_words(word: int, seven_bits: bool = False) -> str:
+    """The kind that multiplies words of so many levels on any CPU."""
+    if word == LEVELS_OF[PAIRS]:
         return PAIRS
-    return BYTES_OF_7 if packing.seven_bits else BYTES
+    return BYTES_OF_7 if seven_bits else BYTES
 
 
-def unsigned(level: PrimExpr, dtype: str) -> PrimExpr:
-    """A stored level as int32 from 0 to 255."""
-    return level.astype("int32") + (128 if dtype == "int8" else 0)
+def counted(level: PrimExpr, dtype: str, products: str) -> PrimExpr:
+    """A stored level as int32, as words of a kind count it."""
+    return level.astype("int32") + (LEAST_OF[products] + (128 if dtype == "int8" else 0))
 
 
 def signed(level: PrimExpr, dtype: str) -> PrimExpr:
@@ -96,11 +103,12 @@ def word_of(levels: Sequence[PrimExpr]) -> PrimExpr:
 
 
 def all_alike(level: PrimExpr, word: int) -> PrimExpr:
-    """A word of one level: unsigned, for TVM folds no constant that leaves int32."""
-    if isinstance(level, tir.IntImm) and int(level) == 0:
-        return level  # of a constant 0, reinterpreted, 0.17 makes a pointer
+    """A word of one byte: unsigned, for TVM folds no constant that leaves int32."""
     ones = {2: 0x00010001, 4: 0x01010101}[word]
-    return tir.reinterpret("int32", level.astype("uint32") * tir.const(ones, "uint32"))
+    if isinstance(level, tir.IntImm):  # 0.27 reinterprets no zero
+        alike = int(level) % 256 * ones
+        return tir.const(alike - (alike >> 31 << 32), "int32")
+    return tir.reinterpret("int32", (level & 255).astype("uint32") * tir.const(ones, "uint32"))
 
 
 def only(tensor: Tensor) -> PrimExpr:
@@ -136,8 +144,9 @@ class Words:
 
     dtype = "int32"
 
-    def __init__(self, x: Tensor, axis: int, word: int, parts: int = 1) -> None:
-        self.x, self.axis, self.word = x, axis, word
+    def __init__(self, x: Tensor, axis: int, products: str, parts: int = 1) -> None:
+        self.x, self.axis, self.products = x, axis, products
+        self.word = word = LEVELS_OF[products]
         self.size = int(x.shape[axis]) // parts
         self.each = words_of(self.size, word)
         self.shape = tuple(
@@ -154,7 +163,7 @@ class Words:
             if self.size % self.word:
                 place = tir.Min(place, self.size - 1)
             full = (*index[: self.axis], part * self.size + place, *index[self.axis + 1 :])
-            return unsigned(self.x(*full), self.x.dtype)
+            return counted(self.x(*full), self.x.dtype, self.products)
 
         return word_of([level(i) for i in range(self.word)])
 

@@ -13,7 +13,7 @@ from selfbyoc.codegen.plan import ops_of
 from selfbyoc.language.decisions import deciding
 from selfbyoc.machine import machine
 from selfbyoc.tvm import make_target
-from selfbyoc.tvm.own_ops import BYTES, BYTES_OF_7, LEVELS_OF, PAIRS
+from selfbyoc.tvm.own_ops import BYTES, BYTES_OF_7, LEVELS_OF, PAIRS, SIGNED_BYTES
 
 TARGETS = [None, "llvm -mcpu=haswell", "llvm -mcpu=nehalem", "llvm", "llvm -mcpu=skylake-avx512"]
 TARGETS += ["llvm -mcpu=cascadelake"]
@@ -157,7 +157,10 @@ def test_what_is_packed_for_one_cpu_runs_on_another():
         model(convolved(9), image, weight), target=make_target("llvm -mcpu=cascadelake")
     )
     (kernel,) = kernels(mod)
-    for target, products in (("haswell", BYTES_OF_7), ("cascadelake", BYTES_OF_7)):
+    arm = "neoverse-n1 -mtriple=aarch64-linux-gnu"  # which reads words of any weights alike
+    for target, products in (
+        ("haswell", BYTES_OF_7), ("cascadelake", BYTES_OF_7), (arm, SIGNED_BYTES),
+    ):  # fmt: skip
         stacked, _ = kernel.schedule(make_target(f"llvm -mcpu={target}"))
         assert stacked.plan.products == products
     many = weight.copy()
@@ -166,8 +169,9 @@ def test_what_is_packed_for_one_cpu_runs_on_another():
         model(convolved(9), image, many), target=make_target("llvm -mcpu=cascadelake")
     )
     (kernel,) = kernels(mod)
-    stacked, _ = kernel.schedule(make_target("llvm -mcpu=haswell"))
-    assert stacked.plan.products == BYTES
+    for target, products in (("haswell", BYTES), (arm, SIGNED_BYTES)):
+        stacked, _ = kernel.schedule(make_target(f"llvm -mcpu={target}"))
+        assert stacked.plan.products == products
 
 
 def test_a_weight_packed_by_winograd_is_planned_again_so():

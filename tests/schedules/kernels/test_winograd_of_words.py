@@ -10,6 +10,7 @@ from levels import F32, bytes_of, sums
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.machine.features import known_cpus
 from selfbyoc.schedules.kernels.winograd import integers, plan
 from selfbyoc.tvm import GENERATION, make_target
 
@@ -151,15 +152,15 @@ def test_a_zero_point_that_is_data():
         np.testing.assert_array_equal(found, scaled(sums(image, weight, zero), bias))
 
 
-def direct(x, weight, w_zero=0):
+def direct(x, weight, w_zero=0, target=None):
     """Whether no plan is by Winograd."""
+    target = target or selfbyoc.host_target()
     program = convolved(3, w_zero=w_zero)
     arrays = {"x": x, "weight": weight, "bias": np.zeros(len(weight), F32)}
     types = {name: (a.shape, str(a.dtype)) for name, a in arrays.items()}
     mod = selfbyoc.emit(program, types, {name: arrays[name] for name in ("weight", "bias")})
-    parted = selfbyoc.partition_for_tefuse(mod, target=selfbyoc.host_target())
-    (kernel,) = kernels(parted)
-    return "Winograd" not in str(kernel.schedule(selfbyoc.host_target())[0].plan)
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
+    return "Winograd" not in str(kernel.schedule(target)[0].plan)
 
 
 def test_what_could_leave_its_bits_is_direct(monkeypatch):
@@ -221,3 +222,17 @@ def test_it_pays_where_a_window_has_many_channels():
     assert not direct(image, weight)
     assert direct(image[:, :8], weight[:, :8])
     assert math.prod(weight.shape[1:]) < integers.MOST_OF_WORDS
+
+
+@pytest.mark.parametrize(
+    ("cpu", "is_direct"), [("cortex-a72", False), ("neoverse-n1", True), ("neoverse-v2", True)]
+)
+def test_it_does_not_pay_beside_products_of_four_levels_on_arm(cpu, is_direct):
+    """SDOT multiplies eight times as many levels in a cycle as SMLAL, and a tile saves four."""
+    triple = "aarch64-linux-gnu"
+    if cpu not in known_cpus(triple):
+        pytest.skip(f"this LLVM knows no {cpu}")
+    rng = np.random.default_rng(8)
+    image, weight = bytes_of(rng, (1, 64, 28, 28), "uint8"), bytes_of(rng, (64, 64, 3, 3), "int8")
+    target = make_target(f"llvm -mtriple={triple} -mcpu={cpu}")
+    assert direct(image, weight, target=target) == is_direct

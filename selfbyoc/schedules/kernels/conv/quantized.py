@@ -18,7 +18,7 @@ from ....codegen.info.ops import Ops, Packing
 from ....language.kernel import Kernel
 from ....machine import Machine
 from ....tvm import te, tir
-from ....tvm.own_ops import BYTES_OF_7, LEVELS_OF, PAIRS, dot
+from ....tvm.own_ops import LEVELS_OF, PAIRS, dot
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents, split_index
@@ -31,12 +31,12 @@ from ..words import (
     Scaled,
     Words,
     all_alike,
+    counted,
     machine_of_words,
     only,
     pairs_of,
     products_as_packed,
     signed,
-    unsigned,
     usual_products,
     weight_of,
     weight_sums,
@@ -145,9 +145,8 @@ def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
 
 def _levels_at_once(packing: Packing, machine: Machine) -> float:
     """Levels that the direct convolution multiplies in the time of a word of Winograd's."""
-    products = usual_products(packing, machine)
-    in_three = products == BYTES_OF_7 and machine.products == PAIRS
-    return LEVELS_OF[products] * (2 / 3 if in_three else 1)
+    direct = machine.product(usual_products(packing, machine))
+    return LEVELS_OF[direct.kind] * machine.product(PAIRS).time / direct.time
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
@@ -224,7 +223,7 @@ def sums_of_words(
     if isinstance(plan.conv, WinogradPlan):
         pairs = replace(asked, x=pairs_of(x, zero), operands=Operands(partial(dot, PAIRS)))
         return kernel.convolution(pairs, plan.conv), None
-    level = unsigned(zero, x.dtype)
+    level = counted(zero, x.dtype, plan.products)
     # After the last input are the sums of the others.
     blocks, depth, *window, rows = extents(weight)
     body = View((blocks, depth - 1, *window, rows), "int32", weight)
@@ -234,7 +233,7 @@ def sums_of_words(
         block, row = split_index(o, rows)
         return weight(block, depth - 1, 0, 0, row) * level
 
-    image = Words(x, 1, plan.word, plan.groups)
+    image = Words(x, 1, plan.products, plan.groups)
     words = replace(asked, x=image, weight=body, operands=operands)
     return kernel.convolution(words, plan.conv), offset
 

@@ -14,7 +14,7 @@ from ....graph import OpCall
 from ....ops.cells import Cell, cells
 from ....tir.recurrences import CARRIED
 from ....tvm import te, tir
-from ....tvm.own_ops import BYTES, LEVELS_OF, PAIRS, dot
+from ....tvm.own_ops import LEAST_OF, dot
 from ....tvm.types import Attr, PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
@@ -96,7 +96,7 @@ class _Stages:
     def lstm(self, hidden: Tensor, cell: Tensor, peepholes: Tensor | None = None) -> Layer:
         before = self._before(hidden, "hidden_before"), self._before(cell, "cell_before")
         if self.cells[0].rounds:
-            self.rounding = rounded(before[0], as_levels=self.plan.word > 0)
+            self.rounding = rounded(before[0], LEAST_OF.get(self.plan.levels))
         sums, product = self._sums(0, self.rounding.kept if self.rounding else before[0])
         units = self.plan.units
 
@@ -193,8 +193,7 @@ class _Stages:
         if not word:
             return state(k) * weight
         levels = [state(k * word + i).astype("int32") for i in range(word)]
-        kind = BYTES if word == LEVELS_OF[BYTES] else PAIRS
-        return dot(kind, word_of(levels), weight)
+        return dot(self.plan.levels, word_of(levels), weight)
 
     def _product(self, product: Tensor, place: int, i: Sequence[PrimExpr]) -> PrimExpr:
         block, lane = tir.floordiv(i[-1], BLOCK), tir.floormod(i[-1], BLOCK)
@@ -202,7 +201,7 @@ class _Stages:
         if self.rounding is None or self.w_scale is None:
             return found
         t, d = i[:2]
-        point = self.rounding.point(t, d).astype("int32")
+        point = self.rounding.point(t, d).astype("int32") + LEAST_OF[self.plan.levels]
         exact = found - self.weight(d, block, self.plan.depth, place, lane) * point
         return exact.astype("float32") * (self.rounding.scale(t, d) * of_axis(self.w_scale, d))
 

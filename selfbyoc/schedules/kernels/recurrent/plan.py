@@ -13,7 +13,7 @@ from ....tvm.own_ops import LEVELS_OF
 from ...steps.candidates import best, divisors
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
-from ..words import WORDS
+from ..words import WORDS, products_of_words
 
 MOST_WIDE = 4  # blocks of units of a tile
 MOST_ROWS = 8
@@ -42,7 +42,7 @@ class RecurrentPlan:
     wide: int  # blocks of units in one
     lanes: int  # of a vector
     parallel: str  # what the tasks are: directions, or tiles of units at each step
-    word: int = 0  # levels that are multiplied at once; 0: floats are
+    levels: str = ""  # the kind of words that are multiplied; empty: floats are
 
     def __str__(self) -> str:
         tiles = " and ".join(map(str, self.tiles))
@@ -53,6 +53,11 @@ class RecurrentPlan:
         }
         words = f", of words of {self.word}" if self.word else ""
         return f"register tile {tiles}, {tasks[self.parallel]}{words}"
+
+    @property
+    def word(self) -> int:
+        """Levels of one; 0: floats are multiplied."""
+        return LEVELS_OF[self.levels] if self.levels else 0
 
     @property
     def blocks(self) -> int:
@@ -84,7 +89,7 @@ class RecurrentPlan:
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan for a layer."""
         op = _layer(ops)
-        yield from unlike("levels of a word", self.word, _word(ops, blocks_of(self.units), cpu))
+        yield from unlike("levels", self.levels, _levels(ops, blocks_of(self.units), cpu))
         (length, _, batch, units), dtype = op.outputs[0]
         found = self.kind, self.length, self.batch, self.units
         yield from unlike("sizes", found, (op.kind, length, batch, units))
@@ -100,8 +105,8 @@ class RecurrentPlan:
 def plan(ops: Ops, machine: Machine) -> RecurrentPlan:
     """The plan of the composite's layer."""
     op = _layer(ops)
-    word = _word(ops, blocks_of(op.outputs[0][0][-1]), machine)
-    found = list(_plans(op, machine, word))
+    levels = _levels(ops, blocks_of(op.outputs[0][0][-1]), machine)
+    found = list(_plans(op, machine, levels))
     usual = min(found, key=lambda made: _cycles(made, machine))
     sizes = [(p.rows, p.wide, p.parallel) for p in found]
     chosen = (usual.rows, usual.wide, usual.parallel)
@@ -113,18 +118,19 @@ def _layer(ops: Ops) -> OpView:
     return next(view for view in ops if view.kind in GATES)
 
 
-def _word(ops: Ops, blocks: int, cpu: Machine) -> int:
-    """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was."""
+def _levels(ops: Ops, blocks: int, cpu: Machine) -> str:
+    """The kind of words: of a weight that was packed, perhaps for another CPU, as it was."""
     levels = next(iter(ops.of("dequantize")), None)
     if levels is None:
-        return 0
+        return ""
     packed = ops.packing(levels, 0).shape
     if packed is None:
-        return LEVELS_OF[cpu.products]
-    return next(w for w in WORDS if blocks * BLOCK // w == packed[2] - 1)  # the sums lie behind
+        return cpu.products
+    word = next(w for w in WORDS if blocks * BLOCK // w == packed[2] - 1)  # the sums lie behind
+    return cpu.products if LEVELS_OF[cpu.products] == word else products_of_words(word)
 
 
-def _plans(op: OpView, cpu: Machine, word: int) -> Iterator[RecurrentPlan]:
+def _plans(op: OpView, cpu: Machine, levels: str) -> Iterator[RecurrentPlan]:
     """Every tile that fits, with every way to share the work among cores; at least one."""
     (length, directions, batch, units), _ = op.outputs[0]
     back = DIRECTIONS[op.attrs["direction"]]
@@ -137,7 +143,7 @@ def _plans(op: OpView, cpu: Machine, word: int) -> Iterator[RecurrentPlan]:
         for height in rows:
             for way in ways if cpu.cores > 1 else [SERIAL]:
                 made = RecurrentPlan(
-                    op.kind, length, batch, units, back, products, height, wide, lanes, way, word
+                    op.kind, length, batch, units, back, products, height, wide, lanes, way, levels
                 )
                 if height == wide == 1 or all(tile.fits(cpu, 1) for tile in made.tiles):
                     yield made

@@ -17,7 +17,8 @@ from ...steps.tiles import BLOCK
 class Rounding:
     """The stages from the state before each step, [length, directions, rows, units], to what is
     multiplied of it, in the order of computing: `ranges` are the least and the greatest element, of
-    each lane and of all; `kept` is the state as floats, or its levels of 0 to 255.
+    each lane and of all; `point` is the level of 0, of levels from 0 on; `kept` is the state as
+    floats, or its levels.
     """
 
     ranges: tuple[Tensor, ...]
@@ -26,8 +27,8 @@ class Rounding:
     kept: Tensor
 
 
-def rounded(before: Tensor, as_levels: bool) -> Rounding:
-    """Copies of rows and units change no range."""
+def rounded(before: Tensor, least: int | None) -> Rounding:
+    """Levels from `least` on, or floats; copies of rows and units change no range."""
     length, sides, rows, units = extents(before)
     zero, one, most = (tir.const(n, before.dtype) for n in (0, 1, 255))
 
@@ -65,8 +66,8 @@ def rounded(before: Tensor, as_levels: bool) -> Rounding:
 
     def kept(t: PrimExpr, d: PrimExpr, b: PrimExpr, j: PrimExpr) -> PrimExpr:
         found = level(t, d, b, j)
-        if as_levels:
-            return found.astype("int32").astype("uint8")
+        if least is not None:
+            return (found.astype("int32") + least).astype("int8" if least else "uint8")
         return (found - point(t, d)) * scale(t, d)
 
     stage = te.compute(extents(before), kept, name="kept")

@@ -20,10 +20,10 @@ from ...steps.tiles import BLOCK
 from ..words import (
     Scaled,
     Words,
+    counted,
     machine_of_words,
     only,
     products_as_packed,
-    unsigned,
     weight_sums,
     weight_words,
     words_of,
@@ -138,8 +138,8 @@ def compute(
     middle of its dtype, and gone since it was packed.
     """
     units = ops.dense.outputs[0][0][-1]
-    words = Words(x, len(x.shape) - 1, plan.word).stage()
-    level = unsigned(only(x_zero), x.dtype)
+    words = Words(x, len(x.shape) - 1, plan.products).stage()
+    level = counted(only(x_zero), x.dtype, plan.products)
     found, exact = sums_of_words(in_tiles(words, plan.product.rows), weight, level, plan)
     scaled = Scaled(x_scale, w_scale, bias)
     unit = unit_of(found.sums, units)
