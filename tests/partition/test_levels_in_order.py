@@ -117,6 +117,11 @@ def test_floats_stay_where_they_are():
     assert (report.counts, report.layouts) == ({"conv2d_nhwc": 1}, "")
 
 
+def alone(x, weight, scale):
+    levels = op.dequantize(weight, scale, 0, axis=3)
+    return op.conv2d(op.dequantize(x, SCALE, 7), levels, **LAST)
+
+
 def test_a_composite_of_levels_with_the_channels_last_keeps_them():
     """A user's comes first, and nothing is left to move."""
     mine = Composite(
@@ -125,14 +130,9 @@ def test_a_composite_of_levels_with_the_channels_last_keeps_them():
             op.dequantize(x, xs, xz), op.dequantize(w, ws, wz), data_layout="NHWC"
         ),
     )
-
-    def program(x, weight, scale):
-        levels = op.dequantize(weight, scale, 0, axis=3)
-        return op.conv2d(op.dequantize(x, SCALE, 7), levels, **LAST)
-
     known = constants((16, 8, 3, 3))
     del known["bias"]
-    mod = emitted(program, (1, 9, 8, 8), "uint8", known)
+    mod = emitted(alone, (1, 9, 8, 8), "uint8", known)
     mine_first = [mine, *selfbyoc.BUILTIN]
     report = selfbyoc.report(selfbyoc.partition_for_tefuse(mod, composites=mine_first))
     assert report.counts == {"mine": 1}
@@ -143,13 +143,9 @@ def test_a_composite_of_levels_with_the_channels_last_keeps_them():
 
 
 def test_a_depth_that_int32_does_not_hold_stays_in_floats_and_explain_says_why():
-    def program(x, weight, scale):
-        levels = op.dequantize(weight, scale, 0, axis=3)
-        return op.conv2d(op.dequantize(x, SCALE, 7), levels, **LAST)
-
     known = constants((1, 33_000, 1, 1))
     del known["bias"]
-    mod = emitted(program, (1, 1, 1, 33_000), "uint8", known)
+    mod = emitted(alone, (1, 1, 1, 33_000), "uint8", known)
     report = selfbyoc.explain(mod).report
     assert report.counts == {"conv2d": 1}
     (record,) = [r for r in report.records if r.composite == "conv2d_int8"]

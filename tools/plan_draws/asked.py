@@ -115,10 +115,9 @@ def taken(composite: Composite, program: Program) -> Draw | None:
     elements as kernels can index.
     """
     graph = _as_read(graph_of(program))
-    bytes_ = [
-        i for i, v in enumerate(graph.inputs) if has_seven_bits(program, v.shape, v.dtype)
-    ]  # of what plans ask of weights alone
-    graph = with_seven_bits(graph, bytes_)
+    inputs = enumerate(graph.inputs)  # plans ask it of weights alone
+    small = [i for i, v in inputs if has_seven_bits(program, v.shape, v.dtype)]
+    graph = with_seven_bits(graph, small)
     if not graph.ops or beyond(graph.ops, [(v.name, v) for v in graph.inputs])[0]:
         return None
     match = find_whole(composite, graph)

@@ -41,8 +41,11 @@ def _adaptive(attrs: AttrsNode, shapes: Sequence[Tensor], ranks: Sequence[Tensor
     return [te.compute(shapes[0].shape, extent)]
 
 
+_OF_THEIR_FIRST = (
+    "abs", "erf", "nn.layer_norm", "nn.lrn", "qnn.dequantize", "qnn.quantize", "qnn.requantize",
+)  # fmt: skip
 _MISSING: dict[str, ShapeFunc] = {
-    **dict.fromkeys(("abs", "erf", "nn.layer_norm", "nn.lrn", "qnn.requantize"), _as_first),
+    **dict.fromkeys(_OF_THEIR_FIRST, _as_first),
     "nn.batch_norm": _batch_norm,
     "nn.adaptive_avg_pool2d": _adaptive,
 }

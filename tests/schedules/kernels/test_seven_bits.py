@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from harness import cpus
-from levels import F32, bytes_of, sums
+from levels import F32, bytes_of, level, sums
+from symbolic_programs import UNKNOWN
 
 import selfbyoc
 from selfbyoc import op
@@ -147,6 +148,44 @@ def test_equal_layers_of_which_one_has_more_bits():
     (found,) = selfbyoc.build(mod, make_target("llvm -mcpu=haswell"))(image)
     total = sum(sums(image, weight, 0, padding=0) for weight in weights)
     np.testing.assert_allclose(found, total * 2.0**-11, rtol=1e-6)
+
+
+def test_a_weight_of_two_layers():
+    """It cannot be replaced by its packed form, and is packed at every call."""
+
+    def program(x, weight):
+        levels = op.dequantize(weight, 2.0**-7, 0)
+        first = op.conv2d(op.dequantize(x, 2.0**-4, 3), levels)
+        between = op.quantize(first, 0.937, 3, out_dtype="uint8")
+        return op.conv2d(op.dequantize(between, 1.0, 3), levels)
+
+    rng = np.random.default_rng(7)
+    image, weight = np.full((1, 16, 6, 5), 255, "uint8"), small(rng, (16, 16, 1, 1), True)
+    library = selfbyoc.build(model(program, image, weight), make_target("llvm -mcpu=haswell"))
+    (found,) = library(image)
+    levels = level(sums(image, weight, 3, padding=0) * 2.0**-11, 0.937, 3)
+    total = sums(levels, weight, 3, padding=0)
+    np.testing.assert_array_equal(found, total.astype(F32) * F32(2.0**-7))
+
+
+@pytest.mark.parametrize("bits", [7, 8])
+def test_an_open_batch(bits):
+    rng = np.random.default_rng(8)
+    shape = (21, 37, 1, 1)
+    weight = small(rng, shape, True) if bits == 7 else bytes_of(rng, shape, "int8")
+
+    def program(x, weight):
+        return op.quantize(convolved(9)(x, weight), 0.937, 5, out_dtype="uint8")
+
+    types = {"x": ((UNKNOWN, 37, 9, 7), "uint8"), "weight": (shape, "int8")}
+    mod = selfbyoc.emit(program, types, {"weight": weight})
+    library = selfbyoc.build(mod, make_target("llvm -mcpu=haswell"))
+    assert library.report.counts == {"conv2d_int8": 1}
+    for batch in (1, 2, 5):
+        image = bytes_of(rng, (batch, 37, 9, 7), "uint8")
+        (found,) = library(image)
+        total = np.maximum(sums(image, weight, 9, padding=0), 0)
+        np.testing.assert_array_equal(found, level(total * 2.0**-11, 0.937, 5))
 
 
 def test_what_is_packed_for_one_cpu_runs_on_another():
