@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ..machine import machine
 from ..machine.gpu import is_gpu
 from ..tvm import tvm
 from ..tvm.alignment import any_alignment, lowered_for_any_alignment
@@ -32,6 +33,7 @@ from .prefetch_early import with_early
 from .quotients import with_quotients
 from .recurrences import with_carried
 from .stack_tiles import with_tiles_on_stack
+from .stealing import with_stealing
 from .strided_vectors import with_transposes
 from .transposed_tiles import with_copies
 from .whole_tiles import with_whole_tiles
@@ -62,6 +64,10 @@ def at_last(func: PrimFunc) -> PrimFunc:
     return lowered_for_any_alignment(each_var_once(func))
 
 
+def _shared_out(cores: int) -> Callable[[PrimFunc], PrimFunc]:
+    return lambda func: with_stealing(at_last(func), cores)
+
+
 def machine_code(
     func: PrimFunc | Mapping[str, PrimFunc],
     symbol: str,
@@ -79,5 +85,6 @@ def machine_code(
         functions = dict(func) if isinstance(func, Mapping) else {symbol: func}
         if changed is at_last:  # whoever looks at it wants each element written once
             functions = {name: with_overlaps(each, target) for name, each in functions.items()}
+            changed = _shared_out(machine(target).cores)
         options = options_for_sums(functions.values())
         return build_module(tvm.IRModule(functions), target, changed, options)
