@@ -6,9 +6,9 @@ from selfbyoc.tir.lowering import machine_code
 from selfbyoc.tvm import GENERATION, get_func, make_target, te, tensor, tir
 
 
-def compiled(body, turns=None, cores=2, outer=1, dtype="int32"):
-    """`body(buffer, turn)` in parallel, for so many turns, or as many as the buffer has elements,
-    and all of it again (`outer`); -> a function of the buffer.
+def parallel(body, turns=None, outer=1, dtype="int32"):
+    """A function of a buffer with `body(buffer, turn)` in parallel, for so many turns, or as many
+    as the buffer has elements, and all of it again (`outer`).
     """
     extent = te.var("n") if turns is None else turns
     buffer = tir.decl_buffer((extent,), dtype, "out")
@@ -21,8 +21,13 @@ def compiled(body, turns=None, cores=2, outer=1, dtype="int32"):
     else:
         handle = tir.Var("out", "handle")
         func = tir.PrimFunc([handle], loop, buffer_map={handle: buffer})
+    return func.with_attr("global_symbol", "main")
+
+
+def compiled(body, turns=None, cores=2, outer=1, dtype="int32"):
+    """It as machine code, to be called."""
     target = make_target({"kind": "llvm", "num-cores": cores})
-    return get_func(machine_code(func.with_attr("global_symbol", "main"), "main", target), "main")
+    return get_func(machine_code(parallel(body, turns, outer, dtype), "main", target), "main")
 
 
 def called(run, turns, dtype="int32"):

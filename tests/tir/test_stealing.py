@@ -7,20 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shared_loops import called, compiled, one_more
+from shared_loops import called, compiled, one_more, parallel
 
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.tir.lowering import finished, machine_code
-from selfbyoc.tvm import make_target, module_source
+from selfbyoc.tir.stealing import with_stealing
+from selfbyoc.tvm import make_target, module_source, tir
 
 SUPPORT = Path(__file__).parents[1] / "support"
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SUPPORT), *sys.path])}
 
 EVERY_TURN = """
 import selfbyoc, numpy as np
-from shared_loops import called, compiled, one_more
+from shared_loops import called, compiled, one_more, parallel
 for cores in (2, 5):
     for turns in (cores + 1, 16 * cores + 1, 1000):
         found = called(compiled(one_more, turns, cores, outer=3), turns)
@@ -78,6 +79,19 @@ def test_one_thread_does_all():
 @pytest.mark.parametrize(("turns", "cores"), [(2, 2), (8, 8), (40, 1)])
 def test_what_is_not_worth_it_stays_as_it_is(turns, cores):
     assert (called(compiled(one_more, turns, cores), turns) == 1).all()
+
+
+def test_calls_keep_their_arguments_apart():
+    """TVM writes the arguments of a call where all threads would."""
+    is_shared = []
+
+    def one(out, turn):
+        return tir.Evaluate(tir.call_packed("testing.echo", out[turn]))
+
+    for body in (one, one_more):
+        func = parallel(body, 40)
+        is_shared.append("take_chunk" in str(with_stealing(func, 2)))
+    assert is_shared == [False, True]
 
 
 @pytest.mark.parametrize(
