@@ -42,6 +42,7 @@ class Machine:
     memory_bandwidth: float = 4.0  # bytes a cycle to one core
     l2_bandwidth: float = 32.0  # the same from L2
     l3_bandwidth: float = 12.0  # the same from L3
+    division: int = 10  # cycles from one vector of quotients to the next
     known: tuple[Product, ...] = ()  # of levels, one of each kind
     in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
     copies: bool = False  # a product overwrites one of its operands
@@ -129,6 +130,7 @@ def _machine(told: str, _: tuple[object, ...]) -> Machine:
         memory_bandwidth=core.memory_bandwidth,
         l2_bandwidth=core.l2_bandwidth,
         l3_bandwidth=core.l3_bandwidth,
+        division=core.division,
     )
 
 

@@ -23,6 +23,7 @@ class Core:
     l3: int = 0
     memory_bandwidth: float = 4.0
     l2_bandwidth: float = 32.0
+    division: int = 10  # cycles from one vector of quotients to the next
 
     @property
     def l3_bandwidth(self) -> float:
@@ -40,31 +41,31 @@ _CORES: tuple[tuple[tuple[str, ...], Core], ...] = (
     (("tigerlake",), Core(1, 2, 4, 48, 1280, 12288)),
     (("sapphirerapids", "emeraldrapids", "graniterapids", "diamondrapids"),
      Core(2, 2, 4, 48, 2048, 30720)),
-    (("alderlake",), Core(2, 3, 4, 48, 1280, 20480)),
-    (("raptorlake", "meteorlake"), Core(2, 3, 4, 48, 2048, 24576)),
-    (("arrowlake", "lunarlake", "pantherlake"), Core(2, 3, 4, 48, 3072, 12288)),
-    (("haswell", "broadwell", "core-avx2"), Core(2, 2, 5, 32, 256, 8192)),
-    (("skylake",), Core(2, 2, 4, 32, 256, 8192)),
+    (("alderlake",), Core(2, 3, 4, 48, 1280, 20480, division=5)),
+    (("raptorlake", "meteorlake"), Core(2, 3, 4, 48, 2048, 24576, division=5)),
+    (("arrowlake", "lunarlake", "pantherlake"), Core(2, 3, 4, 48, 3072, 12288, division=5)),
+    (("haswell", "broadwell", "core-avx2"), Core(2, 2, 5, 32, 256, 8192, division=14)),
+    (("skylake",), Core(2, 2, 4, 32, 256, 8192, division=5)),
     (("x86-64-v4",), Core(2, 2, 4, 32, 1024)),
-    (("x86-64-v3",), Core(2, 2, 5, 32, 256)),
+    (("x86-64-v3",), Core(2, 2, 5, 32, 256, division=14)),
     (("znver5", "znver6"), Core(2, 2, 4, 48, 1024, 32768, 5.0)),
     # 512-bit instructions take both 256-bit units.
     (("znver4",), Core(1, 1, 4, 32, 1024, 32768, 6.0)),
-    (("znver3",), Core(2, 2, 4, 32, 512, 32768, 5.6)),
-    (("znver2",), Core(2, 2, 5, 32, 512, 16384)),
+    (("znver3",), Core(2, 2, 4, 32, 512, 32768, 5.6, division=5)),
+    (("znver2",), Core(2, 2, 5, 32, 512, 16384, division=5)),
     (("znver1",), Core(1, 1, 5, 32, 512, 8192)),
-    (("neoverse-v2", "neoverse-v3", "grace"), Core(4, 3, 4, 64, 2048, 32768, 8.0)),
+    (("neoverse-v2", "neoverse-v3", "grace"), Core(4, 3, 4, 64, 2048, 32768, 8.0, division=5)),
     (("neoverse-v1",), Core(4, 3, 4, 64, 1024, 32768, 8.0)),
     (("neoverse-n2", "neoverse-n3"), Core(2, 3, 4, 64, 1024, 32768)),
     (("neoverse",), Core(2, 2, 4, 64, 1024, 32768)),
-    (("apple",), Core(4, 3, 4, 128, 3072, 8192, 16.0)),
+    (("apple",), Core(4, 3, 4, 128, 3072, 8192, 16.0, division=2)),
     (("cortex-a72", "cortex-a57"), Core(2, 1, 7, 32, 512)),
 )  # fmt: skip
 # The least of the CPUs of the last ten years, by bytes of a vector.
 _LEAST = {
     64: Core(1, 1, 4, 32, 1024),
-    32: Core(2, 2, 5, 32, 256),
-    16: Core(1, 1, 5, 32, 256),  # Haswell's caches, Nehalem's units
+    32: Core(2, 2, 5, 32, 256, division=14),
+    16: Core(1, 1, 5, 32, 256, division=14),  # Haswell's caches, Nehalem's units
 }
 
 
