@@ -38,6 +38,7 @@ def copy_rows(sch: Schedule, pad: Facts, p: Lanes, vector: int) -> tuple[Loop, L
     64x56x56 at stride 2, one core, LLVM 10: 52 us; with the phases outermost 83. LLVM 22: 16 both.
     """
     *_, phase, lane = sch.get_loops(pad.block)
+    lanes = int(sch.get(lane).extent)
     row, column = sch.split(lane, [None, p.pitch])
     vertical, horizontal = sch.split(phase, [None, p.phases[1]])
     sch.reorder(vertical, row, column, horizontal)
@@ -48,6 +49,8 @@ def copy_rows(sch: Schedule, pad: Facts, p: Lanes, vector: int) -> tuple[Loop, L
             # LLVM masks vectors of AVX-512 alone, and no bytes that it converts: the latter of
             # 32x112x112, 3x3, 193 us, so 119; with AVX2 96x92x92 401 and 209 (Zen 4, Nov 2026).
             sch.annotate(column, PARTITION, 1)
+        elif lanes % p.pitch:  # of a channel alone, less than its last row: what none reads
+            sch.annotate(row, PARTITION, 1)
         return vertical, row
     sch.reorder(horizontal, column)
     if p.is_whole:
