@@ -85,7 +85,7 @@ def _chunks(loop: Stmt, shares: int, share: PrimExpr, counts: Buffer) -> Stmt:
     """while (chunk = taken[share]++) < chunks: each turn of the chunk."""
     extent, dtype = loop.extent, str(dtype_of(loop.loop_var))
     turns = tir.floordiv(extent + shares - 1, shares)  # of a share
-    size = tir.floordiv(turns + CHUNKS - 1, CHUNKS)
+    size = tir.Max(1, tir.floordiv(turns + CHUNKS - 1, CHUNKS))  # an open size may be 0
     begin = share.astype(dtype) * turns
     left = tir.Min(turns, extent - begin)
     chunks = tir.floordiv(left + size - 1, size).astype("int32")  # none or fewer of a last share

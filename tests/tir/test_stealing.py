@@ -21,13 +21,13 @@ ENV = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SUPPORT), *sys.path])}
 
 EVERY_TURN = """
 import selfbyoc, numpy as np
-from shared_loops import called, compiled, one_more, parallel
+from shared_loops import called, compiled, one_more
 for cores in (2, 5):
     for turns in (cores + 1, 16 * cores + 1, 1000):
         found = called(compiled(one_more, turns, cores, outer=3), turns)
         assert (found == 3).all(), (cores, turns, found)
     run = compiled(one_more, None, cores)
-    for turns in (1, cores, cores + 1, 333):
+    for turns in (0, 1, cores, cores + 1, 333):
         assert (called(run, turns) == 1).all(), (cores, turns)
 print("each once")
 """
@@ -78,6 +78,7 @@ def test_one_thread_does_all():
 
 @pytest.mark.parametrize(("turns", "cores"), [(2, 2), (8, 8), (40, 1)])
 def test_what_is_not_worth_it_stays_as_it_is(turns, cores):
+    assert "take_chunk" not in str(with_stealing(parallel(one_more, turns), cores))
     assert (called(compiled(one_more, turns, cores), turns) == 1).all()
 
 
