@@ -18,43 +18,8 @@ from ...tvm.types import Attrs, PrimFunc, Target
 
 _PACKAGE = Path(__file__).parent.parent.parent
 _STARTED = time.time()
-# Who changes a function after its script is read for the key.
-_LOWERING = (
-    "codegen/lower.py",
-    "machine/features.py",
-    "machine/products.py",
-    "tir/allocations.py",
-    "tir/dot_products.py",
-    "tir/edge_vectors.py",
-    "tir/gathers.py",
-    "tir/interleaves.py",
-    "tir/lanes.py",
-    "tir/level_limits.py",
-    "tir/lowering.py",
-    "tir/nearest.py",
-    "tir/overlaps.py",
-    "tir/prefetch.py",
-    "tir/quotients.py",
-    "tir/stack_tiles.py",
-    "tir/strided_vectors.py",
-    "tir/tails.py",
-    "tir/transposed_tiles.py",
-    "tir/vector_transpose.py",
-    "tir/whole_tiles.py",
-    "tir/whole_vectors.py",
-    "tvm/__init__.py",
-    "tvm/alignment.py",
-    "tvm/c.py",
-    "tvm/own_ops.py",
-    "tvm/predicates.py",
-    "tvm/rewrite.py",
-    "tvm/rounding.py",
-    "tvm/selects.py",
-    "tvm/starts.py",
-    "tvm/symbolic.py",
-    "tvm/values.py",
-    "tvm/vectors.py",
-)
+# Rooms that change a function after its script is read for the key.
+_LOWERING = ("common", "machine", "tir", "tvm")
 
 
 def digest(facts: Iterable[object]) -> str:
@@ -68,7 +33,7 @@ def of_functions(functions: Sequence[PrimFunc], target: Target, config: Mapping[
     How they are lowered it does not say: that is in the sources.
     """
     code = [fact for func in functions for fact in _code(func)]
-    facts = [*code, target_dict(target), dict(config), *compiler()]
+    facts = [*code, target_dict(target), host.cores(), dict(config), *compiler()]
     return digest(["code", _LOWERED_BY, *facts])
 
 
@@ -153,7 +118,13 @@ def _hash(paths: Iterable[Path]) -> str:
     return hashed.hexdigest()
 
 
-_LOWERED_BY = _hash(_PACKAGE / name for name in _LOWERING)  # now, as they are imported now
+def lowering_files() -> list[Path]:
+    """All that a machine code's key takes for what lowers it."""
+    rooms = [path for room in _LOWERING for path in sorted((_PACKAGE / room).rglob("*.py"))]
+    return [_PACKAGE / "codegen" / "lower.py", *rooms]
+
+
+_LOWERED_BY = _hash(lowering_files())  # now, as they are imported now
 
 
 def _environment() -> dict[str, str]:
