@@ -145,20 +145,20 @@ def _copy_of(tile: Stmt) -> _Copy | None:
         store = store.then_case
     value: Any = getattr(store, "value", None)
     choice = None
-    if is_conditional(value) and not _reads(value.args[0], (down, across)):
+    if is_conditional(value) and not depends(value.args[0], (down, across)):
         value, choice = value.args[1], (value.args[0], value.args[2])
-    load, made = _made_of(value, (down, across))
+    load, made = made_of(value, (down, across))
     if load is None or any(n & n - 1 for n in (int(down.extent), width)):
         return None
     tiles = -(-len(elements) // width)
     back = across, _moved(tile, tiles, tiles * width - len(elements), elements.start)
     for inner, outer in ((across, down), (down, across)):
-        if _is_contiguous(load, inner) and _is_contiguous(store, outer):
+        if is_contiguous(load, inner) and is_contiguous(store, outer):
             return _Copy(tiles, store, inner, outer, back, load, made, dtype_of(value), choice)
     return None
 
 
-def _made_of(value: PrimExpr, loops: Sequence[Stmt]) -> tuple[PrimExpr | None, Made]:
+def made_of(value: PrimExpr, loops: Sequence[Stmt]) -> tuple[PrimExpr | None, Made]:
     """The one load that a value is made of, and how, of vectors; None where it is something else.
     What it is cast, shifted and scaled by does not depend on the loops.
     """
@@ -166,11 +166,11 @@ def _made_of(value: PrimExpr, loops: Sequence[Stmt]) -> tuple[PrimExpr | None, M
     if kind in ("BufferLoad", "TensorLoad"):
         return value, lambda vector, lanes: vector
     if kind == "Cast" and {dtype_of(value), dtype_of(value.value)} <= CAST:
-        load, made = _made_of(value.value, loops)
+        load, made = made_of(value.value, loops)
         dtype = dtype_of(value)
         return load, lambda vector, lanes: made(vector, lanes).astype(f"{dtype}x{lanes}")
-    if kind in ("Add", "Sub", "Mul") and not _reads(value.b, loops):
-        load, inner = _made_of(value.a, loops)
+    if kind in ("Add", "Sub", "Mul") and not depends(value.b, loops):
+        load, inner = made_of(value.a, loops)
         operator, number = OPERATORS[kind], value.b
         return load, lambda vector, lanes: operator(
             inner(vector, lanes), tir.Broadcast(number, lanes)
@@ -187,12 +187,12 @@ def _moved(tile: Stmt, tiles: int, over: int, first: int) -> PrimExpr:
     return back - first if first else back
 
 
-def _reads(condition: PrimExpr, loops: Sequence[Stmt]) -> bool:
+def depends(condition: PrimExpr, loops: Sequence[Stmt]) -> bool:
     variables = [loop.loop_var for loop in loops]
     return bool(found_in(condition, lambda node: any(node.same_as(v) for v in variables)))
 
 
-def _is_contiguous(node: TirNode, loop: Stmt) -> bool:
+def is_contiguous(node: TirNode, loop: Stmt) -> bool:
     """Whether an iteration of a loop is the next element of a load or a store."""
     (index,) = node.indices
     step = Analyzer().simplify(substitute(index, {loop.loop_var: loop.loop_var + 1}) - index)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from ...language.composite import Composite, require
 from ...language.match.match import Match
 from ...language.pattern import either, op
-from ..kernels.conv.quantized import QUANTIZED_CONV, is_of_words
+from ..kernels.conv.quantized import QUANTIZED_CONV
+from ..kernels.conv.quantized_plan import is_of_words
 from .levels import check_levels
 from .quantized import NCHW
 from .quantized_cases import LEVELS

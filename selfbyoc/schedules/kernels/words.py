@@ -61,9 +61,10 @@ def usual_products(packing: Packing, cpu: Machine) -> str:
     return cpu.products_of_7_bits if packing.seven_bits else cpu.products
 
 
-def products_as_packed(ops: Ops, cpu: Machine, inputs: int) -> str:
-    """The kind of products: of a weight that was packed, perhaps for another CPU, as its words are.
-    Two inputs are one word of two everywhere: packed words of either length would look alike.
+def products_as_packed(ops: Ops, cpu: Machine, inputs: int, axis: int = 1) -> str:
+    """The kind of products: of a weight that was packed, perhaps for another CPU, as its words are,
+    along an axis. Two inputs are one word of two everywhere: packed words of either length would
+    look alike.
     """
     packing, dtype = weight_of(ops)
     if inputs <= min(WORDS) or dtype == WIDE:
@@ -71,7 +72,7 @@ def products_as_packed(ops: Ops, cpu: Machine, inputs: int) -> str:
     own = usual_products(packing, cpu)
     if packing.shape is None:
         return own
-    depth = packing.shape[1] - 1  # the sums lie behind it
+    depth = packing.shape[axis] - (axis == 1)  # the sums lie behind the inputs
     word = WORDS[words_of(inputs, WORDS[0]) != depth]
     return own if LEVELS_OF[own] == word else products_of_words(word, packing.seven_bits)
 
@@ -191,21 +192,21 @@ def pairs_of(x: Tensor, zero: PrimExpr) -> View:
     return View((images, words_of(int(channels), 2), *window), "int32", word)
 
 
-def weight_words(weight: Tensor, word: int) -> Tensor:
-    """[O, I, ...] of bytes -> [O, I / word, ...] of words, zeros after the last input."""
-    outputs, inputs, *others = weight.shape
+def weight_words(weight: Tensor, word: int, axis: int = 1) -> Tensor:
+    """[O, I, ...] of bytes -> [O, I / word, ...] of words along an axis, zeros after its last."""
+    shape, size = list(weight.shape), int(weight.shape[axis])
+    shape[axis] = words_of(size, word)
 
-    def element(o: PrimExpr, i: PrimExpr, *rest: PrimExpr) -> PrimExpr:
+    def element(*index: PrimExpr) -> PrimExpr:
         def level(n: int) -> PrimExpr:
-            at = i * word + n
-            value = signed(weight(o, at, *rest), weight.dtype)
+            at = index[axis] * word + n
+            value = signed(weight(*index[:axis], at, *index[axis + 1 :]), weight.dtype)
             # No Select: TVM drops a minimum in its index that the condition implies, and reads on.
-            return value if int(inputs) % word == 0 else tir.if_then_else(at < inputs, value, 0)
+            return value if size % word == 0 else tir.if_then_else(at < size, value, 0)
 
         return word_of([level(n) for n in range(word)])
 
-    name = f"{weight.op.name}_words"
-    return te.compute((outputs, words_of(int(inputs), word), *others), element, name=name)
+    return te.compute(tuple(shape), element, name=f"{weight.op.name}_words")
 
 
 def weight_sums(weight: Tensor) -> Tensor:

@@ -32,6 +32,8 @@ class Conv2d:
 
     def reader(self, p: Lanes) -> tuple[Reader, Tensor | None]:
         """What reads the image under a tap of the window, and the padded copy that it reads."""
+        if self.operands.columns is not None:
+            return self.operands.columns.reader(self.x, p, self.attrs, self.name)
         return reader(self.x, p, self.attrs, self.operands.outside(self.x), self.name)
 
 

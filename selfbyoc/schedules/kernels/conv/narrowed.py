@@ -19,12 +19,13 @@ from ...steps.tensors import View
 from ..exact import sum_dtype, widened
 from ..words import most_products
 from . import pack as direct
-from . import quantized
+from . import quantized, quantized_plan
 from .form import Conv2d
 from .kernel import convolution, schedule
 from .layer import Layer
 from .plan import ConvPlans, plan_direct
-from .quantized import QuantizedPlan, is_of_words, sums_of_words
+from .quantized import sums_of_words
+from .quantized_plan import QuantizedPlan, products_of
 
 Plan = QuantizedPlan | ConvPlans
 
@@ -34,8 +35,8 @@ def plan(ops: Ops, machine: Machine) -> Plan:
     (conv,) = ops.of("conv2d")
     weight, dtype = conv.inputs[1]
     fits = math.prod(weight[1:]) <= most_products(dtype)
-    if dtype == "int8" and is_of_words(weight) and fits:
-        return quantized.plan(ops, machine)
+    if dtype == "int8" and fits and products_of(ops, machine):
+        return quantized_plan.plan(ops, machine)
     layer = Layer.of(conv, _dtype(conv))
     return ConvPlans(((layer.name, plan_direct(layer, machine)),), machine)
 

@@ -39,6 +39,11 @@ def copy_rows(sch: Schedule, pad: Facts, p: Lanes, vector: int) -> tuple[Loop, L
     """
     *_, phase, lane = sch.get_loops(pad.block)
     lanes = int(sch.get(lane).extent)
+    if lanes > p.length:  # rows of bytes, as they lie in the image (columns.py)
+        row, column = sch.split(lane, [None, p.pitch * p.phases[1]])
+        sch.unroll(phase)
+        sch.annotate(column, PARTITION, 1)
+        return phase, row
     row, column = sch.split(lane, [None, p.pitch])
     vertical, horizontal = sch.split(phase, [None, p.phases[1]])
     sch.reorder(vertical, row, column, horizontal)

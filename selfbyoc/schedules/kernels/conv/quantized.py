@@ -1,152 +1,42 @@
-"""Convolutions of levels: of words by the CPU's dot products, by Winograd where that pays, or, of
-few channels a group, of floats that hold integers.
+"""Convolutions of levels: of words by the CPU's dot products, by Winograd where that pays, or of
+floats that hold integers.
 
-The plan, the forms and the schedule are those of floats over a part of the channels. Sums are
-exact; their zero points and scales are applied while a tile is in registers.
+The plan, the forms and the schedule are those of floats over a part of the channels, or of the
+window. Sums are exact; their zero points and scales are applied while a tile is in registers.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ....codegen.info.op_record import describe
-from ....codegen.info.ops import Ops, Packing
+from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
-from ....machine import Machine
 from ....tvm import te, tir
-from ....tvm.own_ops import LEVELS_OF, PAIRS, dot
+from ....tvm.own_ops import PAIRS, dot
 from ....tvm.types import PrimExpr, Tensor
-from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents, split_index
 from ..winograd import pack as winograd_pack
-from ..winograd import plan as winograd
-from ..winograd.integers import MOST_OF_WORDS
 from ..winograd.plan import WinogradPlan
 from ..words import (
-    WIDE,
     Scaled,
     Words,
     all_alike,
     counted,
-    machine_of_words,
     only,
     pairs_of,
-    products_as_packed,
     signed,
-    usual_products,
-    weight_of,
     weight_sums,
     weight_words,
-    words_of,
 )
 from . import kernel
+from .columns import Columns
 from .form import Conv2d
 from .operands import Operands
-from .plan import ConvPlan, ConvPlans, plan_directly, plan_groups
+from .quantized_plan import QuantizedPlan, plan
 from .staged import StagedStages, schedule
-
-LEAST_CHANNELS = 3  # of a group, for words
-
-
-def is_of_words(weight: Sequence[int]) -> bool:
-    """Whether a weight [O, I, H, W] fills words."""
-    return weight[1] >= LEAST_CHANNELS
-
-
-@dataclass(frozen=True)
-class QuantizedPlan:
-    """The plan of a convolution of words, or of floats that hold integers."""
-
-    convs: ConvPlans  # of one
-    groups: int
-    products: str  # of words, their kind; empty: floats
-
-    def __str__(self) -> str:
-        return f"{self.convs}, of {f'words of {self.word}' if self.products else 'exact floats'}"
-
-    @property
-    def word(self) -> int:
-        """Levels of one."""
-        return LEVELS_OF[self.products]
-
-    def faults(self, ops: Ops, cpu: Machine) -> Faults:
-        """Of the plan that it is made of, and of what it is for."""
-        (conv,) = ops.of("conv2d")
-        yield from unlike("groups", self.groups, conv.attrs["groups"])
-        products = PAIRS if isinstance(self.conv, WinogradPlan) else _products(ops, cpu)
-        yield from unlike("products", self.products, products)
-        cpu = machine_of_words(cpu, products) if products else cpu
-        yield from self.convs.faults(_ops_of(ops, products), cpu)
-
-    @property
-    def conv(self) -> ConvPlan:
-        """Of the convolution."""
-        ((_, found),) = self.convs.plans
-        return found
-
-
-def _products(ops: Ops, cpu: Machine) -> str:
-    (conv,) = ops.of("conv2d")
-    weight = conv.inputs[1][0]
-    return products_as_packed(ops, cpu, weight[1]) if is_of_words(weight) else ""
-
-
-def _ops_of(ops: Ops, products: str) -> Ops:
-    """The convolution alone, as one of words or of floats, with its weight's packing."""
-    (conv,), (packing, _) = ops.of("conv2d"), weight_of(ops)
-    (image, _), (weight, _) = conv.inputs[:2]
-    inputs = [(image, "float32"), (weight, "float32")]
-    if products:
-        depth = words_of(weight[1], LEVELS_OF[products])
-        image = (image[0], conv.attrs["groups"] * depth, *image[2:])
-        inputs = [(image, "int32"), ((weight[0], depth, *weight[2:]), "int32")]
-    info = describe(
-        conv.name, conv.kind, conv.attrs, inputs, [(conv.outputs[0].shape, conv.outputs[0].dtype)]
-    )
-    return Ops([info], operands={(conv.name, 1): packing})
-
-
-def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
-    """The plan of the convolution as one of words, or of floats."""
-    by_winograd = _winograd(ops, machine)
-    if by_winograd is not None:
-        return by_winograd
-    products = _products(ops, machine)
-    machine = machine_of_words(machine, products) if products else machine
-    alone = _ops_of(ops, products)
-    (conv,) = alone.of("conv2d")
-    grouped = None if products else plan_groups(alone, conv, machine)
-    if grouped is None:
-        found = plan_directly(alone, machine)
-    else:
-        found = ConvPlans(((conv.name, grouped),), machine)
-    return QuantizedPlan(found, conv.attrs["groups"], products)
-
-
-def _winograd(ops: Ops, machine: Machine) -> QuantizedPlan | None:
-    """The plan by Winograd, of words of two levels on every CPU, or None where it does not pay."""
-    (conv,), (packing, dtype) = ops.of("conv2d"), weight_of(ops)
-    weight = conv.inputs[1][0]
-    if dtype == WIDE or not is_of_words(weight) or math.prod(weight[1:]) > MOST_OF_WORDS:
-        return None
-    (alone,) = _ops_of(ops, PAIRS).of("conv2d")
-    image, kernel = (value[0] for value in alone.inputs)
-    known = packing.shape, packing.ahead, _levels_at_once(packing, machine)
-    machine, out = machine_of_words(machine, PAIRS), alone.outputs[0][0]
-    found = winograd.plan(image, kernel, alone.attrs, out, machine, conv.name, *known)
-    if found is None:
-        return None
-    return QuantizedPlan(ConvPlans(((conv.name, found),), machine), 1, PAIRS)
-
-
-def _levels_at_once(packing: Packing, machine: Machine) -> float:
-    """Levels that the direct convolution multiplies in the time of a word of Winograd's."""
-    direct = machine.product(usual_products(packing, machine))
-    return LEVELS_OF[direct.kind] * machine.product(PAIRS).time / direct.time
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
@@ -159,7 +49,7 @@ def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
         return kernel.packed(wide, plan.conv, plan.groups)
     if isinstance(plan.conv, WinogradPlan):
         return winograd_pack.pack_words(weight, plan.conv)
-    body = kernel.packed(weight_words(weight, plan.word), plan.conv, plan.groups)
+    body = kernel.packed(weight_words(weight, plan.word, plan.axis), plan.conv, plan.groups)
     sums, outputs = weight_sums(weight), int(weight.shape[0])
     blocks, depth, high, wide, rows = extents(body)
 
@@ -227,14 +117,19 @@ def sums_of_words(
     # After the last input are the sums of the others.
     blocks, depth, *window, rows = extents(weight)
     body = View((blocks, depth - 1, *window, rows), "int32", weight)
-    operands = Operands(partial(dot, plan.products), all_alike(level, plan.word))
+    times = partial(dot, plan.products)
 
     def offset(o: PrimExpr) -> PrimExpr:
         block, row = split_index(o, rows)
         return weight(block, depth - 1, 0, 0, row) * level
 
-    image = Words(x, 1, plan.products, plan.groups)
-    words = replace(asked, x=image, weight=body, operands=operands)
+    if plan.columns:
+        read = Columns(plan.products, plan.columns, level)
+        words = replace(asked, weight=body, operands=Operands(times, columns=read))
+    else:
+        image = Words(x, 1, plan.products, plan.groups)
+        operands = Operands(times, all_alike(level, plan.word))
+        words = replace(asked, x=image, weight=body, operands=operands)
     return kernel.convolution(words, plan.conv), offset
 
 
