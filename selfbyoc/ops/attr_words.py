@@ -68,6 +68,7 @@ ATTRIBUTES: dict[str, Words] = {
     "padding": Words("int | tuple[int, ...]", "(top, left, bottom, right); (vertical, horizontal); "
                                               "or one number for all"),
     "pool_size": Words(_PAIR, "rows and columns of the window"),
+    "rounding": Words("str", "how halves are rounded: 'UPWARD', or away from zero, 'TONEAREST'"),
     "rounding_method": Words("str", "what is nearest: 'round', 'round_prefer_floor', "
                                     "'round_prefer_ceil', 'floor' or 'ceil'; '': 'round' of "
                                     "aligned corners, else 'floor'"),

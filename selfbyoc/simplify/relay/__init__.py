@@ -12,6 +12,7 @@ from .inline import without_primitives
 from .integers import integers_as_levels
 from .multiplied import outputs_apart
 from .multipliers import multipliers_as_scales
+from .requantised import scales_by_channel
 from .zero_points import around_zero_points
 
 Passes = tuple[Callable[[Any], Any], ...]
@@ -21,6 +22,7 @@ BEFORE_LEVELS: Passes = (
     lambda mod: rewritten(mod, multipliers_as_scales),
     lambda mod: rewritten(mod, integers_as_levels),
     lambda mod: rewritten(mod, around_zero_points),
+    lambda mod: rewritten(mod, scales_by_channel),
     lambda mod: rewritten(mod, outputs_apart),
 )
 AFTER_FOLDING: Passes = ()
