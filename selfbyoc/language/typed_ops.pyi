@@ -414,6 +414,25 @@ class Ops:
         Relax: exp
         """
 
+    def fixed_point_multiply(
+        self,
+        x: _In,
+        /,
+        *,
+        multiplier: _Is[int] = ...,
+        shift: _Is[int] = ...,
+    ) -> Node:
+        """round(x * multiplier / 2 ** (31 - shift)), halves up, in 64 bits (of a power of two, a
+        multiplier of 1 << 30, in x's own); bit for bit as Relay's.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          multiplier (no default): of 31 bits
+          shift (no default): by how many bits a factor is larger than multiplier / 2 ** 31
+
+        Relay: fixed_point_multiply
+        Relax: none
+        """
+
     def gelu(
         self,
         x: _In,

@@ -11,7 +11,7 @@ from ..errors import UnsupportedOp
 from ..graph import OpCall
 from ..tvm import te, tir
 from ..tvm.types import Attr, Attrs, PrimExpr
-from .attrs import Raw, like, must, plain
+from .attrs import Raw, like, must, only, plain
 from .fixed_point import fixed_point, within_64_bits
 from .kind import OWN, Array, OpKind, Typed, along, form
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 UPWARD, TO_NEAREST = "UPWARD", "TONEAREST"  # halves up, or away from zero, as TVM calls them
 FACTORS = "int32"  # of multipliers and shifts
+HALF = 1 << 30  # the multiplier of powers of two
 Factors = Callable[[Sequence[PrimExpr]], tuple[PrimExpr, PrimExpr]]
 
 
@@ -93,6 +94,35 @@ def _numpy_scaled(x: Array, call: OpCall, multiplier: Array, shift: Array) -> Ar
     return np.clip(value, limits.min, limits.max).astype(limits.dtype)
 
 
+def _fixed(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """As TVM lowers it: a power of two in the dtype itself, all others in 64 bits."""
+    (x,) = ins
+    multiplier, shift = call.attrs["multiplier"], 31 - call.attrs["shift"]
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        value = x(*i)
+        if multiplier == HALF and shift <= 30:
+            return value << tir.const(30 - shift, x.dtype)
+        if multiplier == HALF:
+            half = tir.const(1 << (shift - 31), x.dtype)
+            return (value + half) >> tir.const(shift - 30, x.dtype)
+        product = value.astype("int64") * _wide(multiplier) + _wide(1 << (shift - 1))
+        return (product >> _wide(shift)).astype("int32").astype(x.dtype)
+
+    return te.compute(x.shape, element, name=call.name)
+
+
+def _numpy_fixed(ins: Sequence[Array], call: OpCall) -> Array:
+    (x,) = ins
+    multiplier, shift = call.attrs["multiplier"], 31 - call.attrs["shift"]
+    if multiplier == HALF and shift <= 30:
+        return x << x.dtype.type(30 - shift)
+    if multiplier == HALF:
+        return (x + x.dtype.type(1 << (shift - 31))) >> x.dtype.type(shift - 30)
+    product = x.astype(np.int64) * multiplier + (1 << (shift - 1))
+    return (product >> shift).astype(np.int32).astype(x.dtype)
+
+
 def _types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
     (shape, dtype), *factors = ins
     axis = attrs["axis"]
@@ -126,6 +156,19 @@ _ATTRS = {
 }  # fmt: skip
 
 KINDS = (
+    OpKind(
+        "fixed_point_multiply",
+        _fixed,
+        _numpy_fixed,
+        read_attrs=("multiplier", "shift"),
+        relay=form("fixed_point_multiply", only("multiplier", "shift")),
+        fuses="elemwise",
+        takes="x",
+        doc=(
+            "round(x * multiplier / 2 ** (31 - shift)), halves up, in 64 bits (of a power of two, "
+            "a multiplier of 1 << 30, in x's own); bit for bit as Relay's."
+        ),
+    ),
     OpKind(
         "requantize",
         _requantize,

@@ -32,6 +32,7 @@ ATTRS = {
     "batch_matmul": {"transpose_b": False},
     "broadcast_to": {"shape": X},
     "cast": {"dtype": "int32"},
+    "fixed_point_multiply": {"multiplier": 3 << 29, "shift": -2},
     "max": {"axis": (1,)},
     "mean": {"axis": (1,)},
     "requantize": {"input_scale": 0.5, "output_scale": 1.0},
@@ -42,14 +43,17 @@ ATTRS = {
     "sum": {"axis": (1,)},
     "transpose": {"axes": (0, 2, 3, 1)},
 }
+OF_INTEGERS = (
+    "fixed_point_multiply", "left_shift", "requantize", "requantize_by_channel", "right_shift",
+)  # fmt: skip
 # Known to one generation only.
-MISSING = {"relay": set(), "relax": {"lrn", "requantize"}}[GENERATION]
+MISSING = {"relay": set(), "relax": {"fixed_point_multiply", "lrn", "requantize"}}[GENERATION]
 
 
 def model(kind):
     count = KINDS[kind].inputs or 2
     shapes = SHAPES.get(kind, [X] * count)
-    dtype = "int32" if kind.endswith("_shift") or kind.startswith("requantize") else "float32"
+    dtype = "int32" if kind in OF_INTEGERS else "float32"
     names = [f"a{i}" for i in range(len(shapes))]
     several = kind in ("split", "batch_norm", "lstm", "peephole_lstm")
     inputs = f"[{', '.join(names)}]" if kind == "concatenate" else ", ".join(names)

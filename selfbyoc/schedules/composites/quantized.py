@@ -14,7 +14,7 @@ from ...language.match.match import Match
 from ...language.pattern import either, op
 from ..kernels.conv.narrowed import NARROWED_CONV
 from .quantized_cases import ANY_LAYOUT, NARROWED
-from .sizes import check_sizes
+from .sizes import check_rows, check_sizes
 
 if TYPE_CHECKING:
     from ...language.nodes import Node
@@ -49,7 +49,8 @@ def _other_layouts(
 
 
 def _chain(sums: Node, bias: Node, *factors: Node) -> Node:
-    sums = either(op.bias_add(sums, bias), sums)
+    scaled = op.add(op.fixed_point_multiply(sums), bias)  # to the scale of the bias
+    sums = either(op.bias_add(sums, bias), scaled, sums)
     return _narrowed(either(op.relu(sums), sums), *factors)
 
 
@@ -74,6 +75,7 @@ conv2d_narrowed = Composite(
     _pattern,
     check=_check,
     kernel=NARROWED_CONV,
+    epilogue=check_rows,
     why="the int32 sums never leave the registers",
     cases=NARROWED,
 )

@@ -8,6 +8,7 @@ from typing import Any
 from tvm import relay
 
 from ...ir.relay.rewrite import rewritten
+from .equal_casts import EqualCasts
 from .inline import without_primitives
 from .integers import integers_as_levels
 from .multiplied import outputs_apart
@@ -20,6 +21,7 @@ Passes = tuple[Callable[[Any], Any], ...]
 BEFORE_HALVES: Passes = (without_primitives, relay.transform.InferType())
 BEFORE_LEVELS: Passes = (
     lambda mod: rewritten(mod, multipliers_as_scales),
+    lambda mod: rewritten(mod, EqualCasts()),
     lambda mod: rewritten(mod, integers_as_levels),
     lambda mod: rewritten(mod, around_zero_points),
     lambda mod: rewritten(mod, scales_by_channel),
