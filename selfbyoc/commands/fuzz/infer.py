@@ -220,6 +220,7 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
     **dict.fromkeys(_COMPARISONS, _condition), "where": _choice,
     **dict.fromkeys(("left_shift", "right_shift"), _integers),
+    "fixed_point_multiply": lambda ins, a: ins[0],
     **dict.fromkeys(("relu", "clip", "abs", "negative"), _numbers),
     **dict.fromkeys(_OF_FLOATS, _floats), **dict.fromkeys(("erf", "gelu"), _erf),
     **dict.fromkeys(("max", "mean", "sum"), _reduced),
