@@ -73,11 +73,7 @@ class Absorbed:
         fresh: dict[Any, Any] = {s.var: tir.Var(s.var.name, dtype_of(s.var)) for s in self.steps}
         *before, result = [_element(step.tensor, index, fresh) for step in self.steps]
         for step, expr in reversed(list(zip(self.steps, before, strict=False))):
-            var = fresh[step.var]
-            if dtype_of(var) == "bool":  # 0.27 cannot bind a vector of them
-                result = substitute(result, {var: expr})
-            else:
-                result = tir.Let(var, expr, result)
+            result = _bound(fresh[step.var], expr, result)
         return result
 
     def stage(self) -> Tensor:
@@ -141,7 +137,16 @@ class _Written:
         element = self.tensor(*index)
         if inlines(self.tensor):
             element = _element(self.tensor, index, {})
-        return tir.Let(self.var, element, expr)
+        return _bound(self.var, element, expr)
+
+
+def _bound(var: PrimExpr, value: PrimExpr, expr: PrimExpr) -> PrimExpr:
+    """An expression of a value that it names. No vector of conditions can be named in 0.27, nor an
+    integer: TVM simplifies the copies of an unrolled loop, and refuses two values of one name.
+    """
+    if dtype_of(var).startswith("float"):
+        return tir.Let(var, value, expr)
+    return substitute(expr, {var: value})
 
 
 def inlines(tensor: Tensor) -> bool:

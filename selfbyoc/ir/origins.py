@@ -30,10 +30,10 @@ def origins(graph: OpGraph) -> dict[str, str]:
 
 def _spans(call: OpCall) -> Iterator[str]:
     for node in call.sources:
-        yield from filter(None, _names(getattr(node, "span", None)))
+        yield from filter(None, names_of_span(getattr(node, "span", None)))
 
 
-def _names(span: Span) -> Iterator[str]:
+def names_of_span(span: Span) -> Iterator[str]:
     """Of a span; Relay has some in a row, of passes that made one node of several."""
     for each in getattr(span, "spans", None) or ([span] if span is not None else []):
         if each is not None and each.source_name is not None:

@@ -414,6 +414,25 @@ class Ops:
         Relax: exp
         """
 
+    def fixed_point_multiply(
+        self,
+        x: _In,
+        /,
+        *,
+        multiplier: _Is[int] = ...,
+        shift: _Is[int] = ...,
+    ) -> Node:
+        """round(x * multiplier / 2 ** (31 - shift)), halves up, in 64 bits (of a power of two, a
+        multiplier of 1 << 30, in x's own); bit for bit as Relay's.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          multiplier (no default): of 31 bits
+          shift (no default): by how many bits a factor is larger than multiplier / 2 ** 31
+
+        Relay: fixed_point_multiply
+        Relax: none
+        """
+
     def gelu(
         self,
         x: _In,
@@ -868,16 +887,18 @@ class Ops:
         x: _In,
         /,
         *,
+        rounding: _Is[str] = "UPWARD",
         out_dtype: _Is[str | None] = ...,
         input_scale: _Is[float] = ...,
         input_zero_point: _Is[int] = ...,
         output_scale: _Is[float] = ...,
         output_zero_point: _Is[int] = ...,
     ) -> Node:
-        """round((x - input_zero_point) * input_scale / output_scale) + output_zero_point, halves
-        up, limited to the range of out_dtype; bit for bit as Relay's with rounding UPWARD.
+        """round((x - input_zero_point) * input_scale / output_scale) + output_zero_point, limited
+        to the range of out_dtype, in fixed point of 64 bits; bit for bit as Relay's.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          rounding ('UPWARD'): how halves are rounded: 'UPWARD', or away from zero, 'TONEAREST'
           out_dtype (no default): the result's; None: the input's
           input_scale (no default): of the input: value = scale * (integer - zero point)
           input_zero_point (no default): of the input
@@ -886,6 +907,35 @@ class Ops:
 
         Relay: qnn.requantize
         Relax: none
+        """
+
+    def requantize_by_channel(
+        self,
+        x: _In,
+        multiplier: _In,
+        shift: _In,
+        /,
+        *,
+        axis: _Is[int | tuple[int, ...] | None] = -1,
+        out_dtype: _Is[str | None] = "int8",
+        rounding: _Is[str] = "UPWARD",
+        input_zero_point: _Is[int] = 0,
+        output_zero_point: _Is[int] = 0,
+    ) -> Node:
+        """round((x - input_zero_point) * multiplier / 2 ** shift) + output_zero_point, limited to
+        the range of out_dtype, in 64 bits; multiplier and shift (1 to 62) are vectors of int32
+        along one axis of x.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          axis (-1): the axis, counted from the end if negative; of a reduction one axis,
+              several, or None for all
+          out_dtype ('int8'): the result's; None: the input's
+          rounding ('UPWARD'): how halves are rounded: 'UPWARD', or away from zero, 'TONEAREST'
+          input_zero_point (0): of the input
+          output_zero_point (0): of the result
+
+        Relay: selfbyoc.requantize_by_channel
+        Relax: selfbyoc.requantize_by_channel
         """
 
     def reshape(

@@ -65,13 +65,16 @@ ATTRIBUTES: dict[str, Words] = {
     "output_padding": Words(_PAIR, "rows and columns added to the result, below and on the right"),
     "output_scale": Words("float", "of the result: value = scale * (integer - zero point)"),
     "output_zero_point": Words("int", "of the result"),
+    "multiplier": Words("int", "of 31 bits"),
     "padding": Words("int | tuple[int, ...]", "(top, left, bottom, right); (vertical, horizontal); "
                                               "or one number for all"),
     "pool_size": Words(_PAIR, "rows and columns of the window"),
+    "rounding": Words("str", "how halves are rounded: 'UPWARD', or away from zero, 'TONEAREST'"),
     "rounding_method": Words("str", "what is nearest: 'round', 'round_prefer_floor', "
                                     "'round_prefer_ceil', 'floor' or 'ceil'; '': 'round' of "
                                     "aligned corners, else 'floor'"),
     "shape": Words(_INTS, "the result's"),
+    "shift": Words("int", "by how many bits a factor is larger than multiplier / 2 ** 31"),
     "size": Words(_PAIR, "of lrn the channels under the window, odd; of resize2d the result's rows "
                          "and columns"),
     "strides": Words(_PAIR, "steps of the window, (vertical, horizontal)"),

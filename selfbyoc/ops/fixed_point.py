@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+MOST_SHIFTED = 62  # bits of a product of two int32: what is shifted by more is 0
+
 
 def fixed_point(scale: float) -> tuple[int, int]:
     """A positive scale as (multiplier, right shift): scale = multiplier * 2^-shift with 31 bits, as
@@ -22,3 +24,12 @@ def fixed_point(scale: float) -> tuple[int, int]:
 def round_half_away(value: float) -> int:
     """C's `round`, which the multiplier is defined with."""
     return math.floor(abs(value) + 0.5) * (1 if value >= 0 else -1)
+
+
+def within_64_bits(multiplier: int, shift: int) -> tuple[int, int]:
+    """The same where a product of 62 bits is shifted within 64: by more it is 0.
+
+    >>> within_64_bits(1 << 30, 90)
+    (0, 62)
+    """
+    return (multiplier, shift) if shift <= MOST_SHIFTED else (0, MOST_SHIFTED)

@@ -7,54 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import UnsupportedOp
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.own_ops import nearest, quotient, within
-from ..tvm.types import Attr, Attrs, PrimExpr
-from .attrs import Raw, ReadAttrs, must, only, plain
-from .fixed_point import fixed_point
+from ..tvm.types import Attr, PrimExpr
+from .attrs import Raw, ReadAttrs, plain
 from .kind import Array, OpKind, along, form, is_one
 from .mathfn import clamp
 from .rounded import round_away, round_even
 
 if TYPE_CHECKING:
     from ..tvm.types import Tensor
-
-
-def _ratio(attrs: Attrs) -> float:
-    """Of the scales as a model has them: in float32."""
-    return float(np.float32(attrs["input_scale"])) / float(np.float32(attrs["output_scale"]))
-
-
-def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-    """Fixed-point rescaling, bit for bit as Relay's qnn.requantize with rounding UPWARD."""
-    (x,) = ins
-    a = call.attrs
-    if "input_scale" not in a:
-        raise UnsupportedOp(f"{call.name}: scales that differ by channel have no compute here")
-    dtype = call.outputs[0].dtype
-    low, high = tir.min_value(dtype), tir.max_value(dtype)
-    multiplier, shift = fixed_point(_ratio(a))
-
-    def element(*i: PrimExpr) -> PrimExpr:
-        def wide(value: int) -> PrimExpr:
-            return tir.const(value, "int64")
-
-        product = (x(*i).astype("int64") - wide(a["input_zero_point"])) * wide(multiplier)
-        moved = product + wide(1 << (shift - 1))
-        value = (moved >> wide(shift)) + wide(a["output_zero_point"])
-        return tir.Max(tir.Min(value, high.astype("int64")), low.astype("int64")).astype(dtype)
-
-    return te.compute(x.shape, element, name=call.name)
-
-
-def _numpy_requantize(ins: Sequence[Array], call: OpCall) -> Array:
-    a, dtype = call.attrs, np.dtype(call.outputs[0].dtype)
-    multiplier, shift = fixed_point(_ratio(a))
-    wide = (ins[0].astype(np.int64) - a["input_zero_point"]) * multiplier + (1 << (shift - 1))
-    value = (wide >> shift) + a["output_zero_point"]
-    return np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
 
 
 def _of_axis(tensor: Tensor, index: Sequence[PrimExpr], axis: int) -> PrimExpr:
@@ -175,29 +138,6 @@ KINDS = (
             "round(x / scale) + zero_point, limited to the range of out_dtype; both are one "
             "number, or a vector along one axis of x. Halves go to even on Relax, away from zero "
             "on Relay."
-        ),
-    ),
-    OpKind(
-        "requantize",
-        _requantize,
-        _numpy_requantize,
-        read_attrs=(
-            "out_dtype", "input_scale", "input_zero_point", "output_scale",
-            "output_zero_point",
-        ),
-        relay=form(
-            "qnn.requantize",
-            only("out_dtype"),
-            idle=("axis",),  # of scales by channel, which are not read
-            # Halves go up, in fixed point of 64 bits.
-            needs={"rounding": must("None", "UPWARD"), "compute_dtype": must("None", "int64")},
-        ),
-        fuses="elemwise",
-        takes="x",
-        doc=(
-            "round((x - input_zero_point) * input_scale / output_scale) + output_zero_point, "
-            "halves up, limited to the range of out_dtype; bit for bit as Relay's with rounding "
-            "UPWARD."
         ),
     ),
 )  # fmt: skip

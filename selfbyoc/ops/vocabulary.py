@@ -17,6 +17,7 @@ from . import (
     quantized,
     recurrent,
     reductions,
+    requantized,
     resize,
     transposed,
     trees,
@@ -26,7 +27,7 @@ from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
     elementwise, activations, conditions, few_bits, movement, normalization, pools, products,
-    quantized, recurrent, reductions, resize, transposed, trees,
+    quantized, recurrent, reductions, requantized, resize, transposed, trees,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

@@ -12,13 +12,8 @@ from dataclasses import replace
 from ..graph import OpCall, OpGraph
 from ..language.composite import Refused
 from ..language.known import is_builtin
-from ..language.match.epilogue import (
-    CONDITION,
-    Around,
-    is_elementwise,
-    with_epilogue,
-    with_prologue,
-)
+from ..language.match.epilogue import Around, is_elementwise, with_epilogue, with_prologue
+from ..language.match.joining import CONDITION
 from ..language.match.match import Match
 from ..tvm.types import Expr
 from .records import of_match

@@ -16,7 +16,7 @@ from selfbyoc.tvm import GENERATION, te, tir, tvm
 SHAPE = (2, 3, 5, 7)
 RELU = "nn.relu"
 # Ops that one TVM has not, and that are not written as several there.
-ONE_TVM_ONLY = {"relax": {"lrn", "requantize"}, "relay": set()}
+ONE_TVM_ONLY = {"relax": {"fixed_point_multiply", "lrn", "requantize"}, "relay": set()}
 
 
 pytestmark = pytest.mark.usefixtures("vocabulary_as_before")

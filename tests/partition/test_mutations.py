@@ -393,7 +393,8 @@ ROWS = [
         missed("x", "the same value as x: float32[1, 4, 6, 6]", "abs: float32[1, 4, 6, 6]")),
     # integers
     Row("multiplied, not shifted", N, narrowed(shift=lambda y: op.multiply(y, 3)), NARROWED, "cast",
-        missed("multiply", "op right_shift, round or requantize", "op multiply")),
+        missed("multiply", "op right_shift, round, requantize or requantize_by_channel",
+               "op multiply")),
     Row("no clip", N, narrowed(bound=same), NARROWED, "cast",
         missed("right_shift", "op clip", "op right_shift")),
     Row("a wide result", N, narrowed(dtype="int16"), NARROWED, "cast",

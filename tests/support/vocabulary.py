@@ -23,6 +23,7 @@ SHAPES = {
     "lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6)],
     "peephole_lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6), (1, 18)],
     "quantize": [X, (), ()],
+    "requantize_by_channel": [X, (4,), (4,)],
     "rms_norm": [(4, 8), (8,)],
     "rnn": [(3, 2, 6), (1, 6, 6), (1, 2, 6)],
     "tree_ensemble": [(4, 6), (5,), (5,), (5, 3), (2,), (7,), (7,)],
@@ -31,23 +32,28 @@ ATTRS = {
     "batch_matmul": {"transpose_b": False},
     "broadcast_to": {"shape": X},
     "cast": {"dtype": "int32"},
+    "fixed_point_multiply": {"multiplier": 3 << 29, "shift": -2},
     "max": {"axis": (1,)},
     "mean": {"axis": (1,)},
     "requantize": {"input_scale": 0.5, "output_scale": 1.0},
+    "requantize_by_channel": {"axis": 1},
     "reshape": {"shape": (8, 36)},
     "resize2d": {"size": (9, 4)},
     "split": {"indices_or_sections": 2, "axis": 1},
     "sum": {"axis": (1,)},
     "transpose": {"axes": (0, 2, 3, 1)},
 }
+OF_INTEGERS = (
+    "fixed_point_multiply", "left_shift", "requantize", "requantize_by_channel", "right_shift",
+)  # fmt: skip
 # Known to one generation only.
-MISSING = {"relay": set(), "relax": {"lrn", "requantize"}}[GENERATION]
+MISSING = {"relay": set(), "relax": {"fixed_point_multiply", "lrn", "requantize"}}[GENERATION]
 
 
 def model(kind):
     count = KINDS[kind].inputs or 2
     shapes = SHAPES.get(kind, [X] * count)
-    dtype = "int32" if kind in ("left_shift", "right_shift", "requantize") else "float32"
+    dtype = "int32" if kind in OF_INTEGERS else "float32"
     names = [f"a{i}" for i in range(len(shapes))]
     several = kind in ("split", "batch_norm", "lstm", "peephole_lstm")
     inputs = f"[{', '.join(names)}]" if kind == "concatenate" else ", ".join(names)

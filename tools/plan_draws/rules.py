@@ -325,6 +325,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("cast", "round", "requantize"), _PLAIN),
     **dict.fromkeys(("bias_add", "batch_norm"), Rule(_along, _along_to)),
     **dict.fromkeys(("dequantize", "quantize"), Rule(_levels, _levels_to)),
+    "requantize_by_channel": Rule(_levels, _levels_to),
     "dequantize_groups": Rule(_of_groups, _of_groups_to),
     **dict.fromkeys(("layer_norm", "rms_norm"), _NORM),
     "softmax": Rule(_softmax, _elementwise_to, _rows),

@@ -200,6 +200,14 @@ def _levels(ins: Sequence[Type], a: Attrs) -> Type:
     return shape, a["out_dtype"]
 
 
+def _by_channel(ins: Sequence[Type], a: Attrs) -> Type:
+    shape, axis = ins[0][0], a["axis"]
+    check("int" in ins[0][1] and bool(shape), "integers with axes")
+    vector = ((shape[axis_of(axis, len(shape))],), "int32")
+    check(list(ins[1:]) == [vector, vector], "multipliers and shifts along an axis")
+    return shape, a["out_dtype"]
+
+
 _COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 _OF_FLOATS = (
     "exp", "gelu_tanh", "hard_swish", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu",
@@ -212,13 +220,14 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
     **dict.fromkeys(_COMPARISONS, _condition), "where": _choice,
     **dict.fromkeys(("left_shift", "right_shift"), _integers),
+    "fixed_point_multiply": lambda ins, a: ins[0],
     **dict.fromkeys(("relu", "clip", "abs", "negative"), _numbers),
     **dict.fromkeys(_OF_FLOATS, _floats), **dict.fromkeys(("erf", "gelu"), _erf),
     **dict.fromkeys(("max", "mean", "sum"), _reduced),
     "max_pool2d": windows.max_pool, "avg_pool2d": windows.avg_pool,
     "batch_matmul": _batch_matmul, "batch_norm": _batch_norm, "bias_add": _along,
     "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
-    **dict.fromkeys(("dequantize", "quantize"), _levels),
+    **dict.fromkeys(("dequantize", "quantize"), _levels), "requantize_by_channel": _by_channel,
     "concatenate": _concatenate, "conv1d_transpose": windows.transposed, "conv2d": windows.conv2d,
     "conv2d_transpose": windows.transposed, "dense": _dense, "lrn": _one_axis,
     "global_avg_pool2d": windows.global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,

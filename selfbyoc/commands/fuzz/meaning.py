@@ -14,6 +14,7 @@ from ...graph import OpCall, OpGraph, Value, name_ops
 from ...ir.emit import emit
 from ...language.nodes import Arg, Item, Node, Op
 from ...models.onnx_model import import_onnx
+from ...ops.fixed_point import MOST_SHIFTED
 from ...ops.vocabulary import KINDS, complete
 from ...tvm import GENERATION
 from ...tvm.types import IRModule
@@ -111,6 +112,8 @@ def _is_undefined(call: OpCall, values: Mapping[Value, Array]) -> bool:
         return any(bool(np.isnan(values[v]).any()) for v in call.inputs)
     if call.kind in ("left_shift", "right_shift"):
         return bool(((last < 0) | (last >= np.iinfo(dtype).bits)).any())
+    if call.kind == "requantize_by_channel":
+        return bool(((last < 1) | (last > MOST_SHIFTED)).any())
     return False
 
 

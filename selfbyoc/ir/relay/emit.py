@@ -39,7 +39,7 @@ def _requantize_call(x: Expr, **a: Attr) -> Expr:
         relay.const(a["output_scale"], "float32"),
         relay.const(zero[1], "int32"),
         # What the vocabulary's op means; left open, TVM rounds halves by the CPU.
-        rounding="UPWARD",
+        rounding=a["rounding"],
         compute_dtype="int64",
         out_dtype=a.get("out_dtype", "int8"),
     )

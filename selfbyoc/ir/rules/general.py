@@ -170,7 +170,9 @@ def _global_pool(rw: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 def _requantize(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    """Scales and zero points as attributes, where they are scalar constants."""
+    """Scales and zero points as attributes, where they are scalar constants. Scales by channel are
+    another op since the model was simplified (simplify/relay/requantised.py).
+    """
     scales = call.inputs[1:]
     if call.kind != "requantize" or not scales:
         return None

@@ -11,21 +11,16 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from ...graph import OpCall, OpGraph, Value
-from ...ops.mathfn import SHORT_POWERS
 from ...ops.vocabulary import is_elementwise_kind
 from ..composite import Composite
 from ..outline import root_kinds
+from .joining import CONDITION, WIDENS, ends_in, why_apart
 from .match import Match, Ways, feeds_itself
 from .match import find_whole as find_plain
 from .miss import Miss
 
 Free = Callable[[OpCall], bool]
 OPERAND = "operand"  # what the ops read besides: operand_0, operand_1, ... in the order of the ops
-DTYPE = "float32"
-CONDITION = "bool"  # of a choice between floats; none is read or written by a kernel
-LONG = ("log", "power")  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in tiles
-QUANTIZE, DEQUANTIZE = "quantize", "dequantize"  # between floats and levels of 8 bits
-LEVELS = ("int8", "uint8")
 BATCH_NORM = "batch_norm"  # of statistics that are given: a scale and a shift
 
 
@@ -40,17 +35,8 @@ class Around:
         """Why an op that reads or computes a value in the kernel cannot be computed in place;
         empty: it can.
         """
-        out = call.outputs[0]
-        if call.kind in LONG and not _is_short(call):
-            return f"{call.kind} is too long an expression to compile in every tile"
-        if call.kind != "where" and any(v.dtype == CONDITION for v in call.inputs):
-            return "it computes with a condition"  # of vectors, which 0.27 cannot cast
-        if out.shape != value.shape:
-            return f"it makes {out.type} of {value.type}"
-        dtypes = {v.dtype for v in (*call.inputs, out) if v.scalar is None or v is out}
-        levels = LEVELS if call.kind in (QUANTIZE, DEQUANTIZE) else ()
-        if others := sorted(dtypes - {DTYPE, CONDITION, *levels}):
-            return f"it computes with {', '.join(others)}, the kernel with {DTYPE}"
+        if why := why_apart(call, value):
+            return why
         if any(self._is_read(other) for other in call.outputs[1:]):
             return "more than its first result is read"
         return ""
@@ -66,21 +52,25 @@ class Around:
         if len(match.outputs) != 1 or self.graph.is_output(match.outputs[0]):
             return
         after = self._after(match.outputs[0])
-        for end in (call for call in reversed(after) if call.outputs[0].dtype != CONDITION):
+        for end in (call for call in reversed(after) if ends_in(call, match.outputs[0])):
             ops = ancestors(end, after)
             if self._is_closed(match.outputs[0], ops, end):
                 yield self.graph.in_order((*ops, *self._residuals(ops, match.outputs[0])))
 
     def _residuals(self, ops: Sequence[OpCall], start: Value) -> Iterator[OpCall]:
-        """What makes floats of levels for these ops alone, as of a residual: it joins them. Of a
-        gate, which is broadcast, it stays outside: an element of it has another place.
+        """What makes floats, or wider integers, of levels for these ops alone, as of a residual: it
+        joins them. Of a gate, which is broadcast, it stays outside: an element of it has another
+        place.
         """
         inside = set(ops)
-        for call in dict.fromkeys(self._producers([v for op in ops for v in op.inputs])):
-            value = call.outputs[0]
-            if call in inside or call.kind != DEQUANTIZE or not self.joins(call, start):
+        waiting = list(dict.fromkeys(self._producers([v for op in ops for v in op.inputs])))
+        while waiting:
+            call = waiting.pop(0)
+            if call in inside or call.kind not in WIDENS or not self.joins(call, start):
                 continue
-            if self._only_inside(value, inside):
+            if self._only_inside(call.outputs[0], inside):
+                inside.add(call)
+                waiting += self._producers(call.inputs[:1])
                 yield call
 
     def _after(self, start: Value) -> list[OpCall]:
@@ -138,10 +128,6 @@ class Around:
 
 def _has_condition(call: OpCall) -> bool:
     return any(v.dtype == CONDITION for v in (*call.inputs, *call.outputs))
-
-
-def _is_short(call: OpCall) -> bool:
-    return call.kind == "power" and call.inputs[1].scalar in SHORT_POWERS
 
 
 def is_elementwise(call: OpCall) -> bool:

@@ -139,7 +139,7 @@ def _softmax(call: OpCall) -> Axes:
 
 
 def _per_channel(call: OpCall) -> Axes:
-    """bias_add, batch_norm, quantize: vectors along one axis; of levels numbers, too."""
+    """bias_add, batch_norm, quantize, ...: vectors along one axis; of levels numbers, too."""
     rank = call.inputs[0].ndim
     axis = call.attrs["axis"] % max(1, rank)
 
@@ -226,6 +226,7 @@ _RULES: Mapping[str, Callable[[OpCall], Axes | None]] = {
     "mean": _reduction,
     "nn.pad": _pad,
     "quantize": _per_channel,
+    "requantize_by_channel": _per_channel,
     "resize2d": _pool,
     "softmax": _softmax,
     "split": _along,

@@ -14,7 +14,7 @@ from ...language.match.match import Match
 from ...language.pattern import either, op
 from ..kernels.conv.narrowed import NARROWED_CONV
 from .quantized_cases import ANY_LAYOUT, NARROWED
-from .sizes import check_sizes
+from .sizes import check_rows, check_sizes
 
 if TYPE_CHECKING:
     from ...language.nodes import Node
@@ -23,28 +23,35 @@ NCHW: dict[str, Any] = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_lay
 NARROW = ("int8", "uint8")
 
 
-def _narrowed(y: Node, rounding: Node, shift: Node, scale: Node) -> Node:
+def _narrowed(
+    y: Node, rounding: Node, shift: Node, scale: Node, multiplier: Node, by: Node
+) -> Node:
     """int32 sums brought back to 8 bits, in one of the ways that quantisers write."""
     shifted = either(op.right_shift(op.add(y, rounding), shift), op.right_shift(y, shift))
     wide = op.cast(y)
     rounded = op.round(either(op.multiply(wide, scale), op.divide(wide, scale)))
-    fixed = op.requantize(y)
+    fixed = either(op.requantize(y), op.requantize_by_channel(y, multiplier, by))
     return either(op.cast(op.clip(either(shifted, rounded, fixed))), op.clip(fixed), fixed)
 
 
-def _pattern(x: Node, weight: Node, bias: Node, rounding: Node, shift: Node, scale: Node) -> Node:
-    return _chain(op.conv2d(x, weight, **NCHW), bias, rounding, shift, scale)
+def _pattern(
+    x: Node, weight: Node, bias: Node, rounding: Node, shift: Node, scale: Node, multiplier: Node,
+    by: Node,
+) -> Node:  # fmt: skip
+    return _chain(op.conv2d(x, weight, **NCHW), bias, rounding, shift, scale, multiplier, by)
 
 
 def _other_layouts(
-    x: Node, weight: Node, bias: Node, rounding: Node, shift: Node, scale: Node
-) -> Node:
-    return _chain(op.conv2d(x, weight), bias, rounding, shift, scale)
+    x: Node, weight: Node, bias: Node, rounding: Node, shift: Node, scale: Node, multiplier: Node,
+    by: Node,
+) -> Node:  # fmt: skip
+    return _chain(op.conv2d(x, weight), bias, rounding, shift, scale, multiplier, by)
 
 
-def _chain(sums: Node, bias: Node, rounding: Node, shift: Node, scale: Node) -> Node:
-    sums = either(op.bias_add(sums, bias), sums)
-    return _narrowed(either(op.relu(sums), sums), rounding, shift, scale)
+def _chain(sums: Node, bias: Node, *factors: Node) -> Node:
+    scaled = op.add(op.fixed_point_multiply(sums), bias)  # to the scale of the bias
+    sums = either(op.bias_add(sums, bias), scaled, sums)
+    return _narrowed(either(op.relu(sums), sums), *factors)
 
 
 def _check(match: Match) -> None:
@@ -68,6 +75,7 @@ conv2d_narrowed = Composite(
     _pattern,
     check=_check,
     kernel=NARROWED_CONV,
+    epilogue=check_rows,
     why="the int32 sums never leave the registers",
     cases=NARROWED,
 )

@@ -8,10 +8,12 @@ from typing import Any
 from tvm import relay
 
 from ...ir.relay.rewrite import rewritten
+from .equal_casts import EqualCasts
 from .inline import without_primitives
 from .integers import integers_as_levels
 from .multiplied import outputs_apart
 from .multipliers import multipliers_as_scales
+from .requantised import scales_by_channel
 from .zero_points import around_zero_points
 
 Passes = tuple[Callable[[Any], Any], ...]
@@ -19,8 +21,10 @@ Passes = tuple[Callable[[Any], Any], ...]
 BEFORE_HALVES: Passes = (without_primitives, relay.transform.InferType())
 BEFORE_LEVELS: Passes = (
     lambda mod: rewritten(mod, multipliers_as_scales),
+    lambda mod: rewritten(mod, EqualCasts()),
     lambda mod: rewritten(mod, integers_as_levels),
     lambda mod: rewritten(mod, around_zero_points),
+    lambda mod: rewritten(mod, scales_by_channel),
     lambda mod: rewritten(mod, outputs_apart),
 )
 AFTER_FOLDING: Passes = ()

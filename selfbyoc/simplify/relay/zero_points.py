@@ -19,10 +19,10 @@ from .multiplied import one_input_each
 
 
 def around_zero_points(made: Made, to: Editor) -> Expr | None:
-    """The sums of constant weights that are requantised by one scale, perhaps with a constant
-    bias.
+    """The sums of constant weights that are requantised, by one scale or one for each channel,
+    perhaps with a constant bias.
     """
-    if made.name != "qnn.requantize" or not all(size_one(to, x) for x in made.args[1:]):
+    if made.name != "qnn.requantize" or not all(size_one(to, x) for x in made.args[2:]):
         return None
     sums, bias = to.made(made.args[0]), np.zeros((), "int32")
     if sums is not None and sums.name in ("add", "nn.bias_add"):

@@ -6,7 +6,7 @@ from tvm import relay
 from tvm.contrib import graph_executor
 
 import selfbyoc
-from selfbyoc import Composite, op
+from selfbyoc import Composite, either, op
 from selfbyoc.commands.fuzz.generation import planter
 from selfbyoc.ops.fixed_point import fixed_point
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
@@ -72,6 +72,48 @@ def test_requantize_is_that_of_relay(scale):
     np.testing.assert_array_equal(
         build_and_run(mod, x=sums), np.clip(np.array(by_hand) + 3, -128, 127)
     )
+
+
+@pytest.mark.parametrize("rounding", ["UPWARD", "TONEAREST"])
+@pytest.mark.parametrize("scales", [0.25, [0.5, 0.25, 1.0, 0.0037, 3.3, 1.7e-5, 0.125]])
+def test_roundings_are_those_of_relay(scales, rounding):
+    """Of one scale and of one for each channel, halves of both signs among the sums; without us,
+    and by the meaning in NumPy, too.
+    """
+    sums = np.arange(-3500, 3500, dtype="int32").reshape(2, 500, 7) + np.int32(3)
+    x = relay.var("x", shape=sums.shape, dtype="int32")
+    y = relay.qnn.op.requantize(
+        x, relay.const(scales, "float32"), relay.const(3, "int32"), relay.const(2.0, "float32"),
+        relay.const(-9, "int32"), axis=2, out_dtype="int8", rounding=rounding,
+        compute_dtype="int64",
+    )  # fmt: skip
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(y)))
+    taken = Composite("taken", lambda x, m, s: op.relu(either(
+        op.requantize(x), op.requantize_by_channel(x, m, s)
+    )))  # fmt: skip
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[taken])
+    assert selfbyoc.report(parted).counts == {"taken": 1}
+    (found,) = selfbyoc.build(parted, "llvm")(sums)
+    np.testing.assert_array_equal(found, build_and_run(mod, x=sums))
+    assert selfbyoc.verify(mod, composites=[taken]).ok
+
+
+def test_a_scale_that_leaves_nothing():
+    """A product of 62 bits that is shifted by more is 0."""
+    sums = np.array([-(2**31), -1, 0, 2**31 - 1] * 2, "int32").reshape(4, 2)
+    for scales in (1e-30, [1e-30, 1e-25]):
+        x = relay.var("x", shape=sums.shape, dtype="int32")
+        y = relay.qnn.op.requantize(
+            x, relay.const(scales, "float32"), relay.const(0, "int32"),
+            relay.const(1.0, "float32"), relay.const(7, "int32"), axis=1, out_dtype="int8",
+        )  # fmt: skip
+        taken = Composite("taken", lambda x, m, s: either(
+            op.requantize(x), op.requantize_by_channel(x, m, s)
+        ))  # fmt: skip
+        mod = tvm.IRModule.from_expr(relay.Function([x], y))
+        library = selfbyoc.build(selfbyoc.partition_for_tefuse(mod, composites=[taken]))
+        assert library.report.counts == {"taken": 1}
+        np.testing.assert_array_equal(library(sums)[0], np.full(sums.shape, 7))
 
 
 def test_halves_of_a_ratio_of_scales():

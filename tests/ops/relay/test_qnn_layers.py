@@ -8,8 +8,10 @@ from levels import bytes_of, window_sums
 from tvm import relay
 
 import selfbyoc
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.errors import InputError
 from selfbyoc.ops.fixed_point import fixed_point
-from selfbyoc.tvm import tvm
+from selfbyoc.tvm import make_target, tvm
 
 F32 = "float32"
 LAST = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
@@ -98,16 +100,64 @@ def test_dequantised_by_channel(name, last):
     assert "dequantize" not in report.left
 
 
-def test_scales_by_channel_of_a_requantize_stay():
-    x, y = sums("plain", last=False)
-    y = relay.qnn.op.requantize(
-        y, number(np.full(16, SCALE), F32), number(0), number(1, F32), number(5), axis=1,
-        out_dtype="uint8", rounding="UPWARD", compute_dtype="int64",
+def by_channel(y, scales, *, last, **attrs):
+    return relay.qnn.op.requantize(
+        y, number(scales, F32), number(0), number(0.5, F32), number(5), axis=3 if last else 1,
+        out_dtype="uint8", **attrs,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("last", "rounding"), [(False, "UPWARD"), (True, "TONEAREST")])
+@pytest.mark.parametrize("name", LAYERS)
+def test_requantised_by_channel(name, last, rounding):
+    """As TFLite's models are imported; of one channel it is one scale."""
+    x, y = sums(name, last=last)
+    scales = np.geomspace(0.0005, 0.3, LAYERS[name][1][0]).astype(F32)
+    asked = {"rounding": rounding, "compute_dtype": "int64"}
+    y = by_channel(y, scales, last=last, **asked)
+    factors = [fixed_point(float(scale) / 0.5) for scale in scales]
+    multiplier, shift = (np.array(n)[:, None, None] for n in zip(*factors, strict=True))
+
+    def meaning(total):
+        wide = total * multiplier
+        below = (wide < 0) if rounding == "TONEAREST" else 0
+        return np.clip(((wide + (1 << (shift - 1)) - below) >> shift) + 5, 0, 255)
+
+    composite = "conv2d_narrowed_any_layout" if last else "conv2d_narrowed"
+    report = checked(name, x, y, composite, meaning, last=last)
+    assert not {"requantize", "requantize_by_channel"} & set(report.left)
+
+
+def test_equal_layers_of_other_scales_are_one_kernel():
+    found = set()
+    for most in (0.1, 0.2):
+        x, y = sums("plain", last=False)
+        y = by_channel(y, np.linspace(0.01, most, 16), last=False)
+        parted = selfbyoc.partition_for_tefuse(tvm.IRModule.from_expr(relay.Function([x], y)))
+        (kernel,) = kernels(parted)
+        found.add(tvm.ir.structural_hash(kernel.schedule(make_target("llvm"))[1].mod["main"]))
+    assert len(found) == 1
+
+
+def test_the_same_scale_for_each_channel_is_one():
+    x, y = sums("plain", last=False)
+    y = by_channel(y, np.full(16, SCALE), last=False)
     mod = tvm.IRModule.from_expr(relay.Function([x], y))
-    report = selfbyoc.explain(mod).report
-    assert report.counts == {}
-    assert report.left["qnn_conv2d"] == 1
+    assert selfbyoc.explain(mod).report.counts == {"conv2d_narrowed": 1}
+    assert "requantize_by_channel" not in str(selfbyoc.partition_for_tefuse(mod))
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.5, float("nan"), float("inf")])
+def test_scales_that_mean_nothing_are_an_error(scale):
+    """Of a channel, or of all; the node is named where the model has a name."""
+    for scales in (np.array([0.1] * 15 + [scale]), np.array(scale)):
+        x, y = sums("plain", last=False)
+        y = by_channel(y, scales, last=False)
+        span = relay.Span(relay.SourceName("block_3/conv"), 0, 0, 0, 0)
+        named = relay.Call(y.op, y.args, y.attrs, y.type_args, span)
+        mod = tvm.IRModule.from_expr(relay.Function([x], named))
+        with pytest.raises(InputError, match="'block_3/conv': its scale holds"):
+            selfbyoc.partition_for_tefuse(mod)
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -141,6 +141,37 @@ def test_float_scale_is_exact_in_float32(scale):
     np.testing.assert_array_equal(found, np.clip(rounded(scaled.astype("float64")), -128, 127))
 
 
+@pytest.mark.parametrize("shape", [(2, 6, 9, 7), (1, 1, 1, 1)])
+def test_a_residual_of_levels_joins(shape):
+    """What relay.quantize writes after a block: integers, whose result is of 8 bits again."""
+    channels = shape[1]
+    data = arrays(x=(shape, "int8"), weight=((channels, channels, 1, 1), "int8"),
+                  residual=(shape, "int8"))  # fmt: skip
+
+    def program(x, weight, residual):
+        y = op.cast(byte(op.right_shift(sums(x, weight), 6)), dtype="int32")
+        return byte(op.relu(op.add(y, op.cast(residual, dtype="int32"))), a_min=-127, a_max=127)
+
+    found, report = run(program, **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    assert report.left == {}
+    levels = np.clip(conv_by_hand(data["x"], data["weight"]) >> 6, -128, 127)
+    np.testing.assert_array_equal(found, np.clip(levels + data["residual"], 0, 127))
+
+
+def test_an_end_of_wider_integers_stays_outside():
+    """Four bytes would be written where one is enough."""
+    data = arrays(**SHAPES)
+
+    def program(x, weight):
+        return op.cast(byte(op.right_shift(sums(x, weight), 9)), dtype="int32")
+
+    found, report = run(program, **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    assert report.left == {"cast": 1}
+    np.testing.assert_array_equal(found, np.clip(conv_by_hand(**data) >> 9, -128, 127))
+
+
 def test_saturation_at_both_ends():
     """All products at their largest: -128 * -128 and -128 * 127, over the whole window."""
     x = np.full((1, 6, 5, 5), -128, "int8")
