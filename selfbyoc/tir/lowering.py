@@ -32,6 +32,7 @@ from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .quotients import with_quotients
 from .recurrences import with_carried
+from .rows_of_bytes import with_rows_of_bytes
 from .stack_tiles import with_tiles_on_stack
 from .stealing import with_stealing
 from .strided_vectors import with_transposes
@@ -59,7 +60,8 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
 def at_last(func: PrimFunc) -> PrimFunc:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
     func = with_whole_tiles(with_constant_allocations(without_decided(func)))
-    func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
+    func = with_rows_of_bytes(with_broadcasts(with_ends(func)))
+    func = with_interleaves(with_copies(with_gathers(func)))
     func = with_tiles_on_stack(with_transposes(func))
     return lowered_for_any_alignment(each_var_once(func))
 
