@@ -46,7 +46,7 @@ def _operands(call: OpCall, arrays: list[Array]) -> list[Array]:
     are integers' factors, not after.
     """
     name = call.attrs.get("out_dtype")
-    if call.kind == "requantize" or not name:
+    if call.kind in ("requantize", "quantize") or not name:
         return arrays
     if "float" in name:
         return [a.astype(np.float64) for a in arrays]

@@ -20,6 +20,7 @@ from .composites.quantized import conv2d_narrowed, conv2d_narrowed_any_layout
 from .composites.quantized_conv import conv2d_int8
 from .composites.quantized_dense import layer_norm_dense_int8
 from .composites.quantized_matmul import dense_int8
+from .composites.quantized_products import batch_matmul_int8
 from .composites.recurrent import gru, lstm, lstm_int8, peephole_lstm, rnn
 from .composites.residual import conv2d_add
 from .composites.resize import resize2d
@@ -33,6 +34,7 @@ BUILTIN = (
     dense_few_bits,
     attention_of_heads,
     attention,
+    batch_matmul_int8,  # after them, whose scores are floats
     inception,
     parallel_conv2d,
     inverted_residual,

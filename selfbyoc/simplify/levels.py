@@ -148,7 +148,9 @@ class LevelsAsRead:
     def _by_units(self, made: Made, to: Editor) -> Expr | None:
         """x @ dequantize(w) as a dense layer has it: [units, in], transposed by an op."""
         before = to.made(made.args[1])
-        turned = _turned(before, to) if before is not None else None
+        turned = None if before is None else _turned(before, to)
+        if turned is None and before is not None:
+            turned = _computed(before, to)
         if turned is None:
             return None
         x = self._own(made.args[0], to)
@@ -181,6 +183,16 @@ def _turned(before: Made, to: Editor) -> Expr | None:
     turned = to.constant(np.ascontiguousarray(array.T))
     axis = 1 - int(before.raw["axis"]) % 2
     return to.emit("dequantize", turned, *before.args[1:], axis=axis, out_dtype=_to(before))
+
+
+def _computed(before: Made, to: Editor) -> Expr | None:
+    """Levels of two axes that are computed, of one scale, dequantised transposed."""
+    if before.kind != "dequantize" or len(to.shape(before.args[0]) or ()) != 2:
+        return None
+    if to.array(before.args[0]) is not None or not all(size_one(to, v) for v in before.args[1:]):
+        return None
+    turned = to.emit("transpose", before.args[0], axes=(1, 0))
+    return to.emit("dequantize", turned, *before.args[1:], axis=-1, out_dtype=_to(before))
 
 
 def _constant(made: Made, to: Editor) -> Expr | None:

@@ -20,8 +20,8 @@ from ..tvm.starts import with_true_starts
 from ..tvm.types import Module, PrimFunc, Target
 from .allocations import bounded, with_constant_allocations
 from .barriers import with_barriers
-from .byte_rows import with_byte_rows
 from .concatenates import without_concatenates
+from .copied_rows import with_copied_rows
 from .dot_products import options_for_sums, with_dot_products
 from .edge_vectors import with_ends
 from .gathers import with_gathers
@@ -33,6 +33,7 @@ from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .quotients import with_quotients
 from .recurrences import with_carried
+from .rows_of_bytes import with_rows_of_bytes
 from .stack_tiles import with_tiles_on_stack
 from .stealing import with_stealing
 from .strided_vectors import with_transposes
@@ -60,8 +61,9 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
 def at_last(func: PrimFunc) -> PrimFunc:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
     func = with_whole_tiles(with_constant_allocations(without_decided(func)))
-    func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
-    func = with_tiles_on_stack(with_transposes(with_byte_rows(func)))
+    func = with_rows_of_bytes(with_broadcasts(with_ends(func)))
+    func = with_interleaves(with_copies(with_gathers(func)))
+    func = with_tiles_on_stack(with_transposes(with_copied_rows(func)))
     return lowered_for_any_alignment(each_var_once(func))
 
 

@@ -13,7 +13,7 @@ from tvm import relax
 
 from ...ir.relax.emit import constant
 from ...tvm.types import Expr
-from ..level_values import BYTES, is_level, is_middle
+from ..level_values import BYTES, MOST_OF_TWO, is_level, is_middle
 from .exprs import array_of, is_op, size_one, static_shape
 
 _PRODUCTS = ("matmul", "nn.conv1d", "nn.conv2d")
@@ -43,6 +43,8 @@ class IntegersAsLevels(relax.PyExprMutator):
         if not any(is_op(product, name) for name in _PRODUCTS):
             return None
         x, weight = self._centred(product.args[0]), self._weight(product.args[1])
+        if weight is None and is_op(product, "matmul") and _is_summed(product):
+            weight = self._centred(product.args[1])  # computed, as both sides in attention
         if x is None or weight is None:
             return None  # no kernel of levels takes it: floats would not be exact
         one = constant(np.ones((), "float32"))
@@ -143,6 +145,12 @@ def _like(product: Expr, both: list[Expr]) -> Expr:
     if is_op(product, "matmul"):
         return relax.op.matmul(*both)
     return relax.Call(product.op, both, product.attrs)
+
+
+def _is_summed(product: Expr) -> bool:
+    """Whether int32 holds the sums of a product; of open sizes it is taken for that."""
+    depth = getattr(product.args[0].ty.shape.values[-1], "value", 0)
+    return int(depth) <= MOST_OF_TWO
 
 
 def _units(product: Expr) -> tuple[int, int]:

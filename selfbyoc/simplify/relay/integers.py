@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.rewriting import Editor, Made, cast
+from ...ir.rewriting import Editor, Made, cast, size_one
 from ...tvm.types import Expr
-from ..level_values import around_zero, is_middle
+from ..level_values import MOST_OF_TWO, around_zero, is_middle
 from ..levels import number
 from ..padded_levels import holds
 from .multiplied import one_input_each
@@ -21,6 +21,7 @@ _OF_CONV = (
     "kernel_layout", "out_layout",
 )  # fmt: skip
 
+_PRODUCTS = ("qnn.dense", "qnn.batch_matmul", "qnn.conv2d")
 _BEHIND = ("add", "nn.bias_add", "reshape", "squeeze")  # what may be between sums and their cast
 
 
@@ -60,10 +61,12 @@ def _floating(bias: Expr, to: Editor) -> Expr:
 
 
 def _product(product: Made | None, to: Editor) -> Expr | None:
-    if product is None or product.name not in ("qnn.dense", "qnn.conv2d"):
+    if product is None or product.name not in _PRODUCTS:
         return None
     x, weight, *zeros = product.args[:4]
     zeros[1] = number(zeros[1], to)
+    if product.name != "qnn.conv2d" and to.array(weight) is None:
+        return _of_two(product, to)
     array, zero = to.array(weight), to.array(zeros[1])
     if array is None or zero is None or zero.size != 1 or not holds(x, zeros[0], to):
         return None  # no kernel of levels takes it: floats would not be exact
@@ -80,7 +83,31 @@ def _product(product: Made | None, to: Editor) -> Expr | None:
         to.emit("dequantize", levels, one, zero, axis=0, out_dtype="float32")
         for levels, zero in zip((x, weight), zeros, strict=True)
     ]
-    if product.name == "qnn.dense":
-        return to.call("nn.dense", *both)
+    if product.name != "qnn.conv2d":
+        return _by_rows(product, both, to)
     attrs = {name: product.raw[name] for name in _OF_CONV}
     return to.call("nn.conv2d", *both, **{**attrs, **changed})
+
+
+def _of_two(product: Made, to: Editor) -> Expr | None:
+    """One of which both sides are computed, as in attention."""
+    both = product.args[:2], product.args[2:4]
+    sides = list(zip(*both, strict=True))
+    depth = (to.shape(product.args[0]) or [None])[-1]
+    if depth is None or depth > MOST_OF_TWO:
+        return None
+    if not all(size_one(to, zero) and holds(levels, zero, to) for levels, zero in sides):
+        return None
+    one = to.constant(np.ones((), "float32"))
+    floats = [
+        to.emit("dequantize", levels, one, zero, axis=0, out_dtype="float32")
+        for levels, zero in sides
+    ]
+    return _by_rows(product, floats, to)
+
+
+def _by_rows(product: Made, both: list[Expr], to: Editor) -> Expr:
+    """The product of floats, whose right side lies by its units."""
+    if product.name == "qnn.dense":
+        return to.call("nn.dense", *both)
+    return to.call("nn.batch_matmul", *both, transpose_a=False, transpose_b=True)

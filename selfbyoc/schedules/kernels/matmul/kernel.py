@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ....language.kernel import Kernel
 from ....tvm.types import Loop, Schedule
@@ -18,9 +18,13 @@ def schedule(sch: Schedule, stages: Mapping[str, MatmulStages], plan: MatmulPlan
     """for product, in parallel: its panels; for panel: for tile: acc = 0; for k: acc += ...; the
     tile's elements of the result. Parts of the rows are tasks where products are too few.
     """
-    found: MatmulStages = next(iter(stages.values()))
+    product(sch, next(iter(stages.values())), plan, others(sch, stages))
+
+
+def product(sch: Schedule, found: MatmulStages, plan: MatmulPlan, joined: Sequence[Facts]) -> Loop:
+    """A product, and `joined`, the blocks that no role names; -> the loop over its tasks."""
     lead = len(plan.batch)
-    for block in others(sch, stages):  # what joined the result reads, such as a bias of other axes
+    for block in joined:  # what joined the result reads, such as a bias of other axes
         sch.compute_inline(block.block)
     *batch, tile, panel, row, column, k = sch.get_loops(found.sums)
     group, tile = sch.split(tile, [plan.groups, None])
@@ -32,6 +36,7 @@ def schedule(sch: Schedule, stages: Mapping[str, MatmulStages], plan: MatmulPlan
     if found.panels is not None:
         _lay_out(sch, found, plan, task if plan.groups == 1 and lead else None)
     start_sums(sch, found.sums, k, unrolled)
+    return task
 
 
 def _stored(sch: Schedule, found: MatmulStages, plan: MatmulPlan) -> None:

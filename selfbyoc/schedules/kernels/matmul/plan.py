@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....codegen.info.ops import Ops, OpView
@@ -69,7 +70,7 @@ class MatmulPlan:
         (matmul,) = ops.of("batch_matmul")
         *batch, rows, columns = matmul.outputs[0][0]
         own = self.batch, self.rows, self.columns, self.depth
-        yield from unlike("extents", own, (tuple(batch), rows, columns, _depth(matmul)))
+        yield from unlike("extents", own, (tuple(batch), rows, columns, depth_of(matmul)))
         yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from spilled(self.tile, cpu)
         yield from outside("rows of a tile", self.height, 1, min(MOST_ROWS, self.rows))
@@ -82,15 +83,20 @@ class MatmulPlan:
 def plan(ops: Ops, machine: Machine) -> MatmulPlan:
     """The plan of the composite's batch_matmul."""
     (matmul,) = ops.of("batch_matmul")
-    shape = matmul.outputs[0][0]
-    found = usual(shape, _depth(matmul), matmul.attrs["transpose_b"], machine)
+    shape, turned = matmul.outputs[0][0], matmul.attrs["transpose_b"]
+    return chosen(matmul.name, usual(shape, depth_of(matmul), turned, machine))
+
+
+def chosen(name: str, found: Sequence[MatmulPlan]) -> MatmulPlan:
+    """The plan of a product, of some of which the first is the default."""
     sizes = [(p.height, p.width, p.packed, p.groups) for p in found]
     lasting = [size for size in sizes if size[-1] == 1]  # one group fits every number of rows
-    made = choose(f"{matmul.name}.tile", best(sizes, sizes[0]), sizes[0], lasting)
+    made = choose(f"{name}.tile", best(sizes, sizes[0]), sizes[0], lasting)
     return next(p for p, size in zip(found, sizes, strict=True) if size == made)
 
 
-def _depth(matmul: OpView) -> int:
+def depth_of(matmul: OpView) -> int:
+    """Products of a sum."""
     return int(matmul.inputs[0][0][-2 if matmul.attrs["transpose_a"] else -1])
 
 

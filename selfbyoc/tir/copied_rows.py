@@ -22,7 +22,7 @@ BYTES = ("int8", "uint8")
 _WIDTHS = (32, 16, 8, 4)  # bytes of a vector
 
 
-def with_byte_rows(func: PrimFunc) -> PrimFunc:
+def with_copied_rows(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc whose copies are so."""
     return map_loops(func, _in_vectors)
 

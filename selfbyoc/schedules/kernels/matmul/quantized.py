@@ -1,0 +1,183 @@
+"""A product of levels that are both computed: words of two levels, on the plan of floats over half
+the depth.
+
+left    [batch of x, row, k]                 words of x
+right   [batch of y, column, k]              words of y, where its depth lies together
+panels  [batch of y, panel, k, column]       words of y
+
+A word holds levels less their zero point, -255 to 255, so that nothing is corrected behind a sum:
+both sides have a zero point, and of two words of bytes each would be multiplied by the sums of the
+other side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ....codegen.info.op_record import describe
+from ....codegen.info.ops import Ops, OpView
+from ....language.decisions import is_symbolic
+from ....language.kernel import Kernel
+from ....machine import Machine
+from ....tvm import te, tir
+from ....tvm.own_ops import LEVELS_OF, PAIRS, dot
+from ....tvm.types import PrimExpr, Schedule, Tensor
+from ...steps.blocks import Facts, others, stored_at_once
+from ...steps.faults import Faults, unlike
+from ...steps.loops import vectorize_copy, vectorize_row
+from ...steps.parallel import parallel_over
+from ...steps.tensors import View
+from ..words import machine_of_words, only, word_of, words_of
+from .compute import MatmulStages, Sides, panels_of, result_of, sums_of
+from .kernel import product
+from .plan import MatmulPlan, chosen, usual
+
+WORD = LEVELS_OF[PAIRS]
+
+
+@dataclass(frozen=True)
+class QuantizedMatmulPlan:
+    """The plan of a product of words."""
+
+    product: MatmulPlan
+    axes: tuple[int, int]  # of x and of y, which is their depth
+    in_vectors: bool  # whether a row of words is made in vectors; of symbolic sizes LLVM makes them
+
+    def __str__(self) -> str:
+        return f"{self.product}, of words of {WORD}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the product of words that it is."""
+        matmul, axes = _product_of(ops), _axes(ops)
+        yield from unlike("axes of the depth", self.axes, axes)
+        depth = words_of(_depth(ops), WORD)
+        *batch, rows, columns = matmul.outputs[0][0]
+        x = (*batch, depth, rows) if axes[0] == -2 else (*batch, rows, depth)
+        attrs = {"transpose_a": axes[0] == -2, "transpose_b": True}
+        inputs = [(x, "int32"), ((*batch, columns, depth), "int32")]
+        out = (matmul.outputs[0][0], "int32")
+        alone = describe(matmul.name, "batch_matmul", attrs, inputs, [out])
+        yield from self.product.faults(Ops([alone]), _machine(cpu))
+
+
+def _product_of(ops: Ops) -> OpView:
+    return next(iter([*ops.of("batch_matmul"), *ops.of("dense")]))
+
+
+def _axes(ops: Ops) -> tuple[int, int]:
+    """Which axis of x and of y the depth is: a dense layer has it last in both. A transpose may be
+    before either.
+    """
+    matmul = _product_of(ops)
+    turned = {ops.packing(call, 0).arg for call in ops.of("transpose")}
+    is_last = [True, True]
+    if matmul.kind == "batch_matmul":
+        is_last = [not matmul.attrs["transpose_a"], matmul.attrs["transpose_b"]]
+    found = [
+        -1 if last != (side in turned) else -2 for side, last in zip("xy", is_last, strict=True)
+    ]
+    return found[0], found[1]
+
+
+def _depth(ops: Ops) -> int:
+    matmul = _product_of(ops)
+    is_turned = matmul.kind == "batch_matmul" and matmul.attrs["transpose_a"]
+    return int(matmul.inputs[0][0][-2 if is_turned else -1])
+
+
+def plan(ops: Ops, machine: Machine) -> QuantizedMatmulPlan:
+    """That of a float product of as many words, whose right side is laid out."""
+    matmul = _product_of(ops)
+    depth = words_of(_depth(ops), WORD)
+    found = usual(matmul.outputs[0][0], depth, True, _machine(machine))
+    known = not any(is_symbolic(extent) for shape, _ in matmul.inputs for extent in shape[-2:])
+    return QuantizedMatmulPlan(chosen(matmul.name, found), _axes(ops), known)
+
+
+def _machine(cpu: Machine) -> Machine:
+    """A machine as its products of words are. LLVM has the vectors of two steps at once: of 6 x 2
+    sums in 16 registers it keeps one in memory (12x128x64 by 64x128 on Zen 3: 311 us, 5 x 2: 261).
+    """
+    found = machine_of_words(cpu, PAIRS)
+    return found if found.fused else replace(found, vector_registers=found.vector_registers - 1)
+
+
+def _words(x: Tensor, zero: Tensor, axis: int, last: PrimExpr | None) -> View:
+    """Levels less their zero point as words along an axis. After the last level comes `last`; that
+    one again without.
+    """
+    at, size = axis + len(x.shape), int(x.shape[axis])
+    is_open = size % WORD > 0 or is_symbolic(size)
+
+    def word(*index: PrimExpr) -> PrimExpr:
+        def level(n: int) -> PrimExpr:
+            place = index[at] * WORD + n
+            near = tir.Min(place, size - 1) if is_open and n and last is None else place
+            value = x(*index[:at], near, *index[at + 1 :]).astype("int32") - point
+            has_end = is_open and n > 0 and last is not None
+            return tir.if_then_else(place < size, value, last) if has_end else value
+
+        return word_of([level(n) for n in range(WORD)])
+
+    point = only(zero).astype("int32")
+    shape = [*x.shape[:at], words_of(size, WORD), *x.shape[at + 1 :]]
+    return View(shape, "int32", word)
+
+
+def compute(
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    *,
+    ops: Ops,
+    plan: QuantizedMatmulPlan,
+) -> MatmulStages:
+    """The exact sums, then both scales while a tile is in registers."""
+    matmul, of_words = _product_of(ops), plan.product
+    of_x, of_y = plan.axes
+    left = _staged(_words(x, x_zero, of_x, None), "left")
+    right: Tensor | View = _words(y, y_zero, of_y, tir.const(0, "int32"))
+    right = _staged(right, "right") if of_y == -1 else right
+    sides = Sides(left, right, of_x == -2, of_y == -1)
+    panels = panels_of(sides, matmul.name, of_words)
+    sums = sums_of(sides, panels, matmul.name, of_words, partial(dot, PAIRS))
+
+    def scaled(total: PrimExpr) -> PrimExpr:
+        return total.astype("float32") * (only(x_scale) * only(y_scale))
+
+    result = result_of(sums, matmul.outputs[0][0], matmul.name, of_words, scaled)
+    staged = None if isinstance(right, View) else right
+    return MatmulStages(panels, sums, result, left, staged)
+
+
+def _staged(words: View, name: str) -> Tensor:
+    return te.compute(words.shape, words, name=f"{name}_words")
+
+
+def schedule(sch: Schedule, stages: MatmulStages, plan: QuantizedMatmulPlan) -> None:
+    """As one of floats; the words of both sides are made by the task that reads them."""
+    of_words = plan.product
+    task = product(sch, stages, of_words, others(sch, stages))
+    is_own = of_words.groups == 1 and bool(of_words.batch)
+    for words in filter(None, (stages.left, stages.right)):
+        if is_own:
+            sch.compute_at(words, task, preserve_unit_loops=True)
+        _in_vectors(sch, Facts(sch, words), of_words.vector * plan.in_vectors, is_own)
+
+
+def _in_vectors(sch: Schedule, words: Facts, lanes: int, is_own: bool) -> None:
+    """Words, as vectors if they have lanes; in parallel, unless a task makes its own."""
+    *around, last = sch.get_loops(words.block)
+    if lanes and not is_own:
+        vectorize_copy(sch, words, lanes)
+    elif lanes:
+        vectorize_row(sch, last, stored_at_once(words.spatial[-1].extent, lanes), lanes)
+    elif not is_own:
+        parallel_over(sch, around, words.size)
+
+
+QUANTIZED_MATMUL = Kernel(plan, compute, schedule)
