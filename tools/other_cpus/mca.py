@@ -26,6 +26,7 @@ from .products import (
     SDOT,
     SMLAL,
     USDOT,
+    VDPBF16PS,
     VPDPBUSD,
     VPDPWSSD,
     Product,
@@ -104,6 +105,7 @@ _AVX = {
     FLOATS: "vfmadd231ps {r}14, {r}15, {r}{n}",
     VPDPBUSD: "vpdpbusd {r}14, {r}15, {r}{n}",
     VPDPWSSD: "vpdpwssd {r}14, {r}15, {r}{n}",
+    VDPBF16PS: "vdpbf16ps {r}14, {r}15, {r}{n}",
     PMADDWD: "vpmaddwd {r}14, {r}15, {r}13\nvpaddd {r}13, {r}{n}, {r}{n}",
 }
 # A product overwrites a factor: products and sums are in registers of their own.
