@@ -1,7 +1,7 @@
 """Words of two bfloat16: made of floats, and multiplied, in sums of float32.
 
-LLVM's vdpbf16ps takes vectors of bfloat16, for which TVM has no type in LLVM's text (0.27 writes
-float instead), so the call is text of ours that is linked in.
+LLVM's vdpbf16ps takes vectors of bfloat16, which TVM makes vectors of floats before they get there
+(0.27), so the call is text of ours that is linked in.
 
 A vector of words is made of floats two apart: the row is loaded whole, and shuffled, where LLVM
 would load each by itself.
