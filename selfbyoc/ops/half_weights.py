@@ -33,7 +33,7 @@ def _numpy(ins: Sequence[Array], call: OpCall) -> Array:
 KINDS = (
     OpKind(
         "half_weight", _compute, _numpy, types=_types, **in_both(OWN + "half_weight"),
-        fuses="injective", is_folded=False,
+        fuses="elemwise", is_folded=False,
         takes="weight",
         doc="A constant weight of float16 or bfloat16 as float32, in a product that a model has in "
         "that dtype: what it is multiplied by may be rounded to it, or not.",
