@@ -35,9 +35,9 @@ class Core:
 # Bytes from memory, where two cores read at once: 40 GB/s of znver5, 28 of znver3 (Nov 2026).
 # The first whose name is a part of the target's -mcpu or triple.
 _CORES: tuple[tuple[tuple[str, ...], Core], ...] = (
-    # Words of two bfloat16 as often as floats: of Cooper Lake by Intel, of Zen 4 measured by IREE
-    # (pull request 15089: twice the speed of float32). Emerald Rapids takes four steps for one
-    # instruction, and is half as fast as with floats (tpp-mlir, pull request 1025).
+    # Words of two bfloat16 as often as floats: of Cooper Lake and Neoverse by LLVM's models, of Zen
+    # 4 measured by IREE (pull request 15089: twice the speed of float32). Emerald Rapids takes four
+    # steps for one instruction, and is half as fast as with floats (tpp-mlir, pull request 1025).
     (("skylake-avx512", "cascadelake", "cooperlake"),
      Core(2, 2, 4, 32, 1024, 11264, 5.0, bfloat16=2)),
     (("icelake-server",), Core(2, 2, 4, 48, 1280, 16384)),
@@ -59,9 +59,10 @@ _CORES: tuple[tuple[tuple[str, ...], Core], ...] = (
     (("znver3",), Core(2, 2, 4, 32, 512, 32768, 5.6, division=5)),
     (("znver2",), Core(2, 2, 5, 32, 512, 16384, division=5)),
     (("znver1",), Core(1, 1, 5, 32, 512, 8192)),
-    (("neoverse-v2", "neoverse-v3", "grace"), Core(4, 3, 4, 64, 2048, 32768, 8.0, division=5)),
-    (("neoverse-v1",), Core(4, 3, 4, 64, 1024, 32768, 8.0)),
-    (("neoverse-n2", "neoverse-n3"), Core(2, 3, 4, 64, 1024, 32768)),
+    (("neoverse-v2", "neoverse-v3", "grace"), 
+     Core(4, 3, 4, 64, 2048, 32768, 8.0, division=5, bfloat16=4)),
+    (("neoverse-v1",), Core(4, 3, 4, 64, 1024, 32768, 8.0, bfloat16=4)),
+    (("neoverse-n2", "neoverse-n3"), Core(2, 3, 4, 64, 1024, 32768, bfloat16=2)),
     (("neoverse",), Core(2, 2, 4, 64, 1024, 32768)),
     (("apple",), Core(4, 3, 4, 128, 3072, 8192, 16.0, division=2)),
     (("cortex-a72", "cortex-a57"), Core(2, 1, 7, 32, 512)),

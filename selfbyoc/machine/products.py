@@ -45,6 +45,7 @@ _KNOWN = (
     Product(PAIRS, "sse2", 2),
     Product(PAIRS, "neon", 4, apart=False, held=4),
     Product(BFLOATS, "avx512bf16", 1, apart=False),
+    Product(BFLOATS, "bf16", 1, apart=False),
 )
 # Whose vectors of every length need another feature, too.
 _ANY_LENGTH = {"avx512vl", "avx512bw"}

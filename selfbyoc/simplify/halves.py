@@ -20,7 +20,10 @@ from .weights import of_constant, weight_by_units
 MULTIPLIED = "bfloat16"  # by instructions of some CPUs, with sums in float32
 LEAST = 1024  # elements of a weight that stays: of less there is nothing to save
 # What knows halves by itself: calls of functions, of PrimFuncs too, and what reads levels.
-_AS_THEY_ARE = ("call_", "invoke_", "memory.", "vm.", "builtin.", "selfbyoc.dequantize_groups")
+_AS_THEY_ARE = (
+    "call_", "invoke_", "memory.", "vm.", "builtin.", "selfbyoc.dequantize_groups",
+    "selfbyoc.half_weight",
+)  # fmt: skip
 
 
 def with_floats(mod: IRModule) -> IRModule:

@@ -1,7 +1,7 @@
 """Words of two bfloat16: made of floats, and multiplied, in sums of float32.
 
-LLVM's vdpbf16ps takes vectors of bfloat16, which TVM makes vectors of floats before they get there
-(0.27), so the call is text of ours that is linked in.
+LLVM's vdpbf16ps and bfdot take vectors of bfloat16, which TVM makes vectors of floats before they
+get there (0.27), so the call is text of ours that is linked in.
 
 A vector of words is made of floats two apart: the row is loaded whole, and shuffled, where LLVM
 would load each by itself.
@@ -13,36 +13,37 @@ import itertools
 from collections.abc import Callable, Mapping
 
 from ..tvm import Analyzer, StringImm, dtype_of, region_buffer, structural_equal, tir
-from ..tvm.own_ops import WORD_OF_BFLOATS, has_own, is_own, lanes_of
+from ..tvm.own_ops import BFLOATS, DOTS, WORD_OF_BFLOATS, has_own, is_own, lanes_of
 from ..tvm.rewrite import map_calls, map_loads_and_calls
 from ..tvm.types import PrimExpr, PrimFunc
 from .lanes import found_in
 
-FEATURE = "avx512bf16"
-OP = f"selfbyoc.dot2_bfloat16.{FEATURE}"
+# By LLVM's name of the feature and the lanes of the sums.
+INSTRUCTIONS = {
+    "avx512bf16": {lanes: f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}" for lanes in (16, 8, 4)},
+    "bf16": {4: "llvm.aarch64.neon.bfdot.v4f32.v8bf16"},
+}
 _FUNCTION = "selfbyoc_dot2_bfloat16"
-_LANES = (16, 8, 4)
 LEAST = 4  # lanes of a vector that is looked at
 
 
-def _text(lanes: int) -> str:
+def _text(name: str, lanes: int) -> str:
     sums, words, halves = f"<{lanes} x float>", f"<{lanes} x i32>", f"<{2 * lanes} x bfloat>"
-    name = f"@llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}"
     return f"""
-declare {sums} {name}({sums}, {halves}, {halves})
+declare {sums} @{name}({sums}, {halves}, {halves})
 define {sums} @{_FUNCTION}_{lanes}({sums} %sums, {words} %a, {words} %w) {{
   %left = bitcast {words} %a to {halves}
   %right = bitcast {words} %w to {halves}
-  %made = call {sums} {name}({sums} %sums, {halves} %left, {halves} %right)
+  %made = call {sums} @{name}({sums} %sums, {halves} %left, {halves} %right)
   ret {sums} %made
 }}
 """
 
 
-def by_instruction(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
-    """vdpbf16ps: one product of a word, then the other; what is denormal counts as zero."""
+def by_instruction(feature: str, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
+    """vdpbf16ps, or bfdot; what is denormal counts as zero."""
     lanes = lanes_of(a)
-    if lanes not in _LANES:
+    if lanes not in INSTRUCTIONS[feature]:
         return as_floats(sums, a, w)
     return tir.call_pure_extern(f"float32x{lanes}", f"{_FUNCTION}_{lanes}", sums, a, w)
 
@@ -66,11 +67,12 @@ def as_floats(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
 
 def with_text(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc with the functions that its products will be."""
-    if not has_own(func, OP):
-        return func
-    text = StringImm("".join(map(_text, _LANES)))
-    body = tir.AttrStmt(tir.const(0, "int32"), "pragma_import_llvm", text, func.body)
-    return func.with_body(body)
+    for feature, names in INSTRUCTIONS.items():
+        if has_own(func, f"{DOTS[BFLOATS]}.{feature}"):
+            text = StringImm("".join(_text(name, lanes) for lanes, name in names.items()))
+            body = tir.AttrStmt(tir.const(0, "int32"), "pragma_import_llvm", text, func.body)
+            return func.with_body(body)
+    return func
 
 
 def with_whole_rows(func: PrimFunc) -> PrimFunc:

@@ -34,7 +34,7 @@ from ..tvm.own_ops import (
 )
 from ..tvm.rewrite import map_calls, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Target
-from .bfloat16 import FEATURE, as_floats, by_instruction
+from .bfloat16 import INSTRUCTIONS, as_floats, by_instruction
 
 _PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",
@@ -174,7 +174,7 @@ _LOWERED: dict[str, dict[str, Callable[..., Any]]] = {
     },
     BYTES_OF_7: {**_UNSIGNED, **_SUMS_APART[BYTES_OF_7]},
     PAIRS: {**_SUMS_APART[PAIRS], "neon": _by_halves, "": partial(_written_out, PAIRS)},
-    BFLOATS: {FEATURE: by_instruction, "": as_floats},
+    BFLOATS: {"": as_floats, **{f: partial(by_instruction, f) for f in INSTRUCTIONS}},
 }  # fmt: skip
 _MADE = {
     kind: {f: own_op(_named(kind, f), how, sums_of(kind)) for f, how in found.items()}

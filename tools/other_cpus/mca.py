@@ -20,6 +20,7 @@ from selfbyoc.tvm import make_target
 from .cpus import CPU
 from .loops import Loop
 from .products import (
+    BFDOT,
     FLOATS,
     MLA,
     PMADDWD,
@@ -99,6 +100,7 @@ _ARM = {
     SDOT: ("sdot v{n}.4s, v30.16b, v31.16b",),
     USDOT: ("usdot v{n}.4s, v30.16b, v31.16b",),
     SMLAL: ("smlal v{n}.4s, v30.4h, v31.4h",),
+    BFDOT: ("bfdot v{n}.4s, v30.8h, v31.8h",),
     MLA: ("mla v{n}.4s, v30.4s, v31.4s",),
 }
 _AVX = {

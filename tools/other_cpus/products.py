@@ -30,7 +30,8 @@ USDOT = Product("usdot", "usdot", 4)
 SMLAL = Product("smlal", "[su]ml[as]l2?|[su]mull2?")
 MLA = Product("mla", "ml[as]|mul")
 VDPBF16PS = Product("vdpbf16ps", "vdpbf16ps", 2)
-PRODUCTS = (FLOATS, VPDPBUSD, VPDPWSSD, PMADDWD, SDOT, USDOT, SMLAL, MLA, VDPBF16PS)
+BFDOT = Product("bfdot", "bfdot", 2)
+PRODUCTS = (FLOATS, VPDPBUSD, VPDPWSSD, PMADDWD, SDOT, USDOT, SMLAL, MLA, VDPBF16PS, BFDOT)
 
 
 def name_of(line: str) -> str:
