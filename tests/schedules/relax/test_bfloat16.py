@@ -1,34 +1,25 @@
 """Products of two bfloat16 a word. This machine may have no such instruction: what it computes is
-what every CPU computes that reads words packed for another, and the instruction is read in the
-assembly of CPUs that have it.
+what every CPU computes that reads words packed for another.
 """
 
 import math
-import re
 from dataclasses import replace
 
-import ml_dtypes
 import numpy as np
 import pytest
+from bfloat16_models import BF16, F32, F64, dense, dense_in_numpy, given, model, plan, wide
 from symbolic_programs import UNKNOWN
 
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc import machine as machines
-from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.cache.kernels import using
-from selfbyoc.codegen.lower import lower
-from selfbyoc.codegen.plan import plan_of
-from selfbyoc.machine import machine
 from selfbyoc.machine.products import Product
 from selfbyoc.runtime.tolerance import difference
 from selfbyoc.schedules.kernels.rows.halves import rounded_words
 from selfbyoc.tir.lowering import finished, machine_code
-from selfbyoc.tvm import empty, get_func, make_target, module_source, te, tensor
+from selfbyoc.tvm import empty, get_func, make_target, te, tensor
 from selfbyoc.tvm.own_ops import BFLOATS
-
-F32, F64, BF16 = np.float32, np.float64, ml_dtypes.bfloat16
-ZEN4, SAPPHIRE_RAPIDS = "llvm -mcpu=znver4", "llvm -mcpu=sapphirerapids"
 
 
 @pytest.fixture
@@ -44,35 +35,6 @@ def words(monkeypatch):
     monkeypatch.setattr(machines, "_machine", with_words)
     with using(False):
         yield
-
-
-def given(seed=0, **shapes):
-    rng = np.random.default_rng(seed)
-    scale = {name: shape[-1] ** -0.5 if len(shape) > 1 else 1 for name, shape in shapes.items()}
-    return {n: (rng.standard_normal(s) * scale[n]).astype(BF16) for n, s in shapes.items()}
-
-
-def model(program, arrays):
-    types = {name: (a.shape, str(a.dtype)) for name, a in arrays.items()}
-    return emit(program, types, {name: a for name, a in arrays.items() if name != "x"})
-
-
-def wide(arrays):
-    return [a.astype(F64) for a in arrays.values()]
-
-
-def plan(mod, target=None):
-    target = make_target(target) if target else selfbyoc.host_target()
-    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
-    return kernel.schedule(target)[0].plan
-
-
-def dense(x, w, b):
-    return op.cast(op.relu(op.bias_add(op.dense(x, w), b, axis=-1)), dtype="float32")
-
-
-def dense_in_numpy(x, w, b):
-    return np.maximum(x @ w.T + b, 0)
 
 
 @pytest.mark.parametrize(
@@ -222,60 +184,3 @@ def test_two_floats_in_a_word():
     with np.errstate(invalid="ignore"):
         wanted = padded.astype(BF16).astype(F32)
     np.testing.assert_array_equal(found, wanted)
-
-
-# ---- which CPU, and which instruction
-
-
-def loops(mod, target):
-    """The assembly of the one kernel's loops that multiply."""
-    target = make_target(target)
-    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
-    with using(False):
-        text = module_source(lower(kernel.source, target), "asm")
-    blocks = re.split(r"\n\.LBB\w+:", text)
-    return [b for b in blocks if re.search(r"\tj\w+\t\.LBB", b) and re.search("vdpbf16|vfmadd", b)]
-
-
-def test_the_instruction_where_it_pays():
-    arrays = given(x=(128, 768), w=(768, 768), b=(768,))
-    mod = model(dense, arrays)
-    assert plan(mod, ZEN4).products == BFLOATS
-    found = loops(mod, ZEN4)
-    assert max(loop.count("vdpbf16ps") for loop in found) >= 16
-    assert not any("vfmadd" in loop for loop in found)
-    for target in (SAPPHIRE_RAPIDS, "llvm -mcpu=haswell"):
-        assert plan(mod, target).products == ""
-        assert not any("vdpbf16ps" in loop for loop in loops(mod, target))
-
-
-@pytest.mark.parametrize(
-    ("cpu", "pays"),
-    [("znver4", True), ("znver5", True), ("cooperlake", True), ("sapphirerapids", False),
-     ("cascadelake", False), ("znver3", False)],
-)  # fmt: skip
-def test_where_it_pays(cpu, pays):
-    found = machine(make_target(f"llvm -mcpu={cpu}"))
-    assert found.products_of_bfloat16 == (BFLOATS if pays else "")
-
-
-def test_words_are_multiplied_as_they_lie():
-    """Those packed for another CPU, too; and halves where the CPU would have words."""
-    arrays = given(x=(128, 768), w=(768, 768), b=(768,))
-    (kernel,) = kernels(selfbyoc.partition_for_tefuse(model(dense, arrays), target=ZEN4))
-    cpus = [machine(make_target(f"llvm -mcpu={name}")) for name in ("znver4", "haswell")]
-    shapes = {"words": (48, 384, 16), "halves": (48, 768, 16)}
-    for cpu in cpus:
-        found = {n: plan_of(kernel.match, {"weight": s}, cpu).products for n, s in shapes.items()}
-        assert found == {"words": BFLOATS, "halves": ""}
-
-
-def test_what_a_model_has_in_floats_stays_in_floats():
-    """A weight that the model itself makes floats of is multiplied by floats."""
-
-    def program(x, w):
-        return op.dense(x, op.cast(w, dtype="float32"))
-
-    arrays = given(x=(16, 64), w=(64, 64))
-    arrays["x"] = arrays["x"].astype(F32)
-    assert plan(model(program, arrays), ZEN4).products == ""
