@@ -524,6 +524,18 @@ class Ops:
         Relax: selfbyoc.gru
         """
 
+    def half_weight(
+        self,
+        weight: _In,
+        /,
+    ) -> Node:
+        """A constant weight of float16 or bfloat16 as float32, in a product that a model has in
+        that dtype: what it is multiplied by may be rounded to it, or not.
+
+        Relay: selfbyoc.half_weight
+        Relax: selfbyoc.half_weight
+        """
+
     def hard_swish(
         self,
         x: _In,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from ..tvm import current_target, make_target, target_dict
-from ..tvm.own_ops import BYTES, BYTES_OF_7, LEVELS_OF, PAIRS, SIGNED_BYTES
+from ..tvm.own_ops import BFLOATS, BYTES, BYTES_OF_7, LEVELS_OF, PAIRS, SIGNED_BYTES
 from ..tvm.types import Attr, Target
 from . import host
 from .cores import Core, core_of
@@ -43,7 +43,8 @@ class Machine:
     l2_bandwidth: float = 32.0  # the same from L2
     l3_bandwidth: float = 12.0  # the same from L3
     division: int = 10  # cycles from one vector of quotients to the next
-    known: tuple[Product, ...] = ()  # of levels, one of each kind
+    known: tuple[Product, ...] = ()  # of words, one of each kind
+    bfloat16: float = 0.0  # vectors of words of two a cycle, which are multiplied and added
     in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
     copies: bool = False  # a product overwrites one of its operands
 
@@ -78,6 +79,12 @@ class Machine:
         of bytes has that, too (SSSE3, ARMv8).
         """
         return any(LEVELS_OF[made.kind] == LEVELS_OF[BYTES] for made in self.known)
+
+    @property
+    def products_of_bfloat16(self) -> str:
+        """The kind of those of bfloat16; none where floats are as fast."""
+        known = {made.kind for made in self.known}
+        return BFLOATS if BFLOATS in known and 2 * self.bfloat16 > self.multiply_adds else ""
 
     def _first(self, *kinds: str) -> str:
         known = {made.kind for made in self.known}
@@ -133,6 +140,7 @@ def _machine(told: str, _: tuple[object, ...]) -> Machine:
         copies=architecture(data) == "x86_64" and "avx" not in features,
         broadcasts=width == 64,
         known=products(data),
+        bfloat16=core.bfloat16,
         in_pairs=architecture(data) == "aarch64",
         memory_bandwidth=core.memory_bandwidth,
         l2_bandwidth=core.l2_bandwidth,

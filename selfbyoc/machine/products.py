@@ -1,4 +1,4 @@
-"""How a CPU sums the products of words of levels, exactly: by which of LLVM's features, and at what
+"""How a CPU sums the products of words, of levels exactly: by which of LLVM's features, and at what
 price.
 """
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..tvm.own_ops import BYTES, BYTES_OF_7, DOTS, PAIRS, SIGNED_BYTES
+from ..tvm.own_ops import BFLOATS, BYTES, BYTES_OF_7, DOTS, PAIRS, SIGNED_BYTES
 from ..tvm.types import Attrs, Target
 from .features import features_of
 
@@ -44,9 +44,12 @@ _KNOWN = (
     Product(PAIRS, "avx2", 2),
     Product(PAIRS, "sse2", 2),
     Product(PAIRS, "neon", 4, apart=False, held=4),
+    Product(BFLOATS, "avx512bf16", 1, apart=False),
+    Product(BFLOATS, "bf16", 1, apart=False),
 )
 # Whose vectors of every length need another feature, too.
-_WITH = {"avx512vnni": {"avx512vl", "avx512bw"}}
+_ANY_LENGTH = {"avx512vl", "avx512bw"}
+_WITH = {"avx512vnni": _ANY_LENGTH, "avx512bf16": _ANY_LENGTH}
 
 
 def products(target: Target | Attrs) -> tuple[Product, ...]:

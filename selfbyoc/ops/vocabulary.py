@@ -10,6 +10,7 @@ from . import (
     conditions,
     elementwise,
     few_bits,
+    half_weights,
     movement,
     normalization,
     pools,
@@ -26,8 +27,8 @@ from . import attrs as A
 from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
-    elementwise, activations, conditions, few_bits, movement, normalization, pools, products,
-    quantized, recurrent, reductions, requantized, resize, transposed, trees,
+    elementwise, activations, conditions, few_bits, half_weights, movement, normalization, pools,
+    products, quantized, recurrent, reductions, requantized, resize, transposed, trees,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

@@ -131,7 +131,7 @@ def decide_on(
         told(ir.prepare(mod, params)), lambda new: told(ir.prepare(new, None))
     )
     first = replace(first, layouts=first.layouts or told_layouts(mod))
-    if first.left.keys().isdisjoint((*DEQUANTIZES, "cast")):
+    if first.left.keys().isdisjoint((*DEQUANTIZES, "cast", "half_weight")):
         return prepared, matches, first
     taken = {source for match in matches for call in match.ops for source in call.sources}
     floats = with_float_weights(prepared, taken)

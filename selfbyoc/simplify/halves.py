@@ -2,7 +2,9 @@
 and where it returns. CPUs have few instructions of halves, if any; each op rounded for itself is
 no nearer to what the model means. ONNX Runtime does the same.
 
-Weights of dense layers stay halves in memory, and become floats in registers.
+Weights of dense layers stay halves in memory, and become floats in registers. What CPUs do have is
+a product of bfloat16 that is summed in float32: a product that a model has in bfloat16 says so at
+its weight (`half_weight`), and its kernel takes that instruction or not.
 """
 
 from __future__ import annotations
@@ -15,9 +17,13 @@ from ..ir.rewriting import Editor, Made, as_it_was, dtype
 from ..tvm.types import Expr, IRModule
 from .weights import of_constant, weight_by_units
 
+MULTIPLIED = "bfloat16"  # by instructions of some CPUs, with sums in float32
 LEAST = 1024  # elements of a weight that stays: of less there is nothing to save
 # What knows halves by itself: calls of functions, of PrimFuncs too, and what reads levels.
-_AS_THEY_ARE = ("call_", "invoke_", "memory.", "vm.", "builtin.", "selfbyoc.dequantize_groups")
+_AS_THEY_ARE = (
+    "call_", "invoke_", "memory.", "vm.", "builtin.", "selfbyoc.dequantize_groups",
+    "selfbyoc.half_weight",
+)  # fmt: skip
 
 
 def with_floats(mod: IRModule) -> IRModule:
@@ -52,11 +58,18 @@ def _of_floats(made: Made, to: Editor) -> Expr | None:
         return value if target in (*HALVES, "float32") else to.emit("cast", value, dtype=target)
     weight = weight_by_units(made, to)
     if weight is not None and stays(weight):
-        held = to.emit("cast", to.constant(weight), dtype="float32")
+        held = _floats_of(weight, to)
         return to.emit("dense", _float(made.args[0], to), held, out_dtype=None)
     names = ("dtype", "out_dtype")
     told = {name: "float32" for name in names if str(made.raw.get(name)) in HALVES}
     return to.again(made, [_float(arg, to) for arg in made.args], **told)
+
+
+def _floats_of(weight: np.ndarray, to: Editor) -> Expr:
+    """A weight of a product of halves as its kernel reads it."""
+    if str(weight.dtype) == MULTIPLIED:
+        return to.emit("half_weight", to.constant(weight))
+    return to.emit("cast", to.constant(weight), dtype="float32")
 
 
 def _is_weight(made: Made, to: Editor) -> bool:
@@ -69,7 +82,7 @@ def _is_weight(made: Made, to: Editor) -> bool:
 
 def is_half_weight(made: Made, to: Editor) -> bool:
     """Whether a call makes floats of a dense layer's weight, which its kernel does."""
-    if made.kind != "cast" or str(made.raw["dtype"]) != "float32":
+    if made.kind != "half_weight" and (made.kind != "cast" or str(made.raw["dtype"]) != "float32"):
         return False
     array = to.array(made.args[0])
     return array is not None and stays(array)

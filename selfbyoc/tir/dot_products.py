@@ -1,4 +1,5 @@
-"""Products of bytes as the CPU has them: exact sums in int32, whatever the operands.
+"""Products of words as the CPU has them: of bytes exact sums in int32, whatever the operands; of
+bfloat16 sums in float32.
 
 `with_dot_products` puts what the target has in the place of `C + dot(4, a, w)`; it becomes
 instructions when its loops are vectors. `vpmaddubsw`, which saturates, is taken for weights of 7
@@ -14,6 +15,7 @@ from typing import Any
 from ..machine.products import products_of
 from ..tvm import tir
 from ..tvm.own_ops import (
+    BFLOATS,
     BYTES,
     BYTES_OF_7,
     DOTS,
@@ -28,9 +30,11 @@ from ..tvm.own_ops import (
     lanes_of,
     llvm,
     own_op,
+    sums_of,
 )
 from ..tvm.rewrite import map_calls, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Target
+from .bfloat16 import INSTRUCTIONS, as_floats, by_instruction
 
 _PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",
@@ -42,10 +46,10 @@ _OF_BYTES = {
 
 
 def with_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
-    """A scheduled function with the target's instructions for its products of bytes."""
+    """A scheduled function with the target's instructions for its products of words."""
     for kind, name in DOTS.items():
         if has_own(func, name):
-            func = _lowered(func, name, _MADE[kind][products_of(target, kind)])
+            func = _lowered(func, kind, _MADE[kind][products_of(target, kind)])
     return func
 
 
@@ -67,7 +71,9 @@ def _named(kind: str, feature: str) -> str:
     return f"{DOTS[kind]}.{feature or 'any'}"
 
 
-def _lowered(func: PrimFunc, name: str, accumulate: Callable[..., PrimExpr]) -> PrimFunc:
+def _lowered(func: PrimFunc, kind: str, accumulate: Callable[..., PrimExpr]) -> PrimFunc:
+    name, zero = DOTS[kind], tir.const(0, sums_of(kind))
+
     def added(node: PrimExpr) -> PrimExpr:
         for product, sums in ((node.b, node.a), (node.a, node.b)):
             if is_own(product, name):
@@ -75,7 +81,7 @@ def _lowered(func: PrimFunc, name: str, accumulate: Callable[..., PrimExpr]) -> 
         return node
 
     def alone(call: PrimExpr) -> PrimExpr:
-        return accumulate(tir.const(0, "int32"), *call.args) if is_own(call, name) else call
+        return accumulate(zero, *call.args) if is_own(call, name) else call
 
     return map_calls(mapped(func, "Add", added), alone)
 
@@ -168,9 +174,10 @@ _LOWERED: dict[str, dict[str, Callable[..., Any]]] = {
     },
     BYTES_OF_7: {**_UNSIGNED, **_SUMS_APART[BYTES_OF_7]},
     PAIRS: {**_SUMS_APART[PAIRS], "neon": _by_halves, "": partial(_written_out, PAIRS)},
+    BFLOATS: {"": as_floats, **{f: partial(by_instruction, f) for f in INSTRUCTIONS}},
 }  # fmt: skip
 _MADE = {
-    kind: {f: own_op(_named(kind, f), how) for f, how in found.items()}
+    kind: {f: own_op(_named(kind, f), how, sums_of(kind)) for f, how in found.items()}
     for kind, found in _LOWERED.items()
 }
 _APART = [_named(kind, f) for kind, found in _SUMS_APART.items() for f in found]

@@ -20,6 +20,7 @@ from ..tvm.starts import with_true_starts
 from ..tvm.types import Module, PrimFunc, Target
 from .allocations import bounded, with_constant_allocations
 from .barriers import with_barriers
+from .bfloat16 import with_text, with_whole_rows
 from .concatenates import without_concatenates
 from .copied_rows import with_copied_rows
 from .dot_products import options_for_sums, with_dot_products
@@ -60,10 +61,12 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
 
 def at_last(func: PrimFunc) -> PrimFunc:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    func = with_whole_tiles(with_constant_allocations(without_decided(func)))
+    func = with_whole_rows(without_decided(func))
+    func = with_whole_tiles(with_constant_allocations(func))
     func = with_rows_of_bytes(with_broadcasts(with_ends(func)))
     func = with_interleaves(with_copies(with_gathers(func)))
-    func = with_tiles_on_stack(with_transposes(with_copied_rows(func)))
+    func = with_transposes(with_copied_rows(func))
+    func = with_text(with_tiles_on_stack(func))
     return lowered_for_any_alignment(each_var_once(func))
 
 

@@ -1,4 +1,4 @@
-"""Ops of ours in TIR: sums of products of bytes, and quotients that become integers.
+"""Ops of ours in TIR: sums of products of words, and quotients that become integers.
 
 TVM vectorises what says that it can be, and leaves what it does not know as it is: so schedules
 make vectors of them, and TVM's own LowerIntrin asks for the instructions (tir/dot_products.py,
@@ -18,18 +18,20 @@ from .rounding import nearbyint
 from .types import Op, PrimExpr, PrimFunc
 
 # Kinds of sums of products in a word of 32 bits: of two int16, of four bytes, of four of which one
-# factor has 7 bits, so that two products fit 16, and of four of which both have signs; the levels
-# of a word of each, and the least level.
+# factor has 7 bits, so that two products fit 16, of four of which both have signs, and of two
+# bfloat16, in float32; the numbers in a word of each, and the least level.
 PAIRS, BYTES, BYTES_OF_7, SIGNED_BYTES = "pairs", "bytes", "bytes of 7 bits", "signed bytes"
-LEVELS_OF = {PAIRS: 2, BYTES: 4, BYTES_OF_7: 4, SIGNED_BYTES: 4}
+BFLOATS = "pairs of bfloat16"
+LEVELS_OF = {PAIRS: 2, BYTES: 4, BYTES_OF_7: 4, SIGNED_BYTES: 4, BFLOATS: 2}
 LEAST_OF = {PAIRS: 0, BYTES: 0, BYTES_OF_7: 0, SIGNED_BYTES: -128}
 DOTS = {
     PAIRS: "selfbyoc.dot2", BYTES: "selfbyoc.dot4", BYTES_OF_7: "selfbyoc.dot4_of_7_bits",
-    SIGNED_BYTES: "selfbyoc.dot4_signed",
+    SIGNED_BYTES: "selfbyoc.dot4_signed", BFLOATS: "selfbyoc.dot2_bfloat16",
 }  # fmt: skip
 QUOTIENT = "selfbyoc.quotient"
 WITHIN = "selfbyoc.within"
 NEAREST = "selfbyoc.nearest"
+WORD_OF_BFLOATS = "selfbyoc.word_of_bfloat16"
 
 Lowering = Callable[..., Any]  # of the arguments, vectors or not
 
@@ -78,11 +80,45 @@ by itself.
 """
 
 
+def _rounded_word(low: PrimExpr, high: PrimExpr) -> PrimExpr:
+    lower, upper = (_bits_of_bfloat16(value) for value in (low, high))
+    word = (upper & _number(0xFFFF0000, low)) | (lower >> _number(16, low))
+    return tir.reinterpret(_as("int32", low), word)
+
+
+def _bits_of_bfloat16(value: PrimExpr) -> PrimExpr:
+    """The bits of a float, whose upper half is the nearest bfloat16."""
+
+    def number(bits: int) -> PrimExpr:
+        return _number(bits, value)
+
+    found = tir.reinterpret(_as("uint32", value), value)
+    near = found + (((found >> number(16)) & number(1)) + number(0x7FFF))
+    is_nan = (found & number(0x7FFFFFFF)) > number(0x7F800000)
+    return tir.Select(is_nan, found | number(1 << 22), near)
+
+
+def _number(bits: int, value: PrimExpr) -> PrimExpr:
+    """Bits in each lane of a value."""
+    found, lanes = tir.const(bits, "uint32"), lanes_of(value)
+    return tir.Broadcast(found, lanes) if lanes > 1 else found
+
+
+word_of_bfloat16 = own_op(WORD_OF_BFLOATS, _rounded_word)
+"""Two floats, each rounded to bfloat16, halves to even, in an int32, the first one lower."""
+
+
 def dot(kind: str, levels: PrimExpr, weights: PrimExpr) -> PrimExpr:
     """Of the four bytes of two int32, of which those of the first count from the kind's least level
-    on, of the second -128 to 127, or -64 to 64; or of two int16 of each.
+    on, of the second -128 to 127, or -64 to 64; or of two int16 of each. Of two bfloat16 of each it
+    is a float32.
     """
-    return tir.call_intrin("int32", _DOTS[kind], levels, weights)
+    return tir.call_intrin(sums_of(kind), _DOTS[kind], levels, weights)
+
+
+def sums_of(kind: str) -> str:
+    """The dtype that products of a kind are summed in."""
+    return "float32" if kind == BFLOATS else "int32"
 
 
 def word_of_dot(node: PrimExpr) -> int:

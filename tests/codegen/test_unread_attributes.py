@@ -104,8 +104,8 @@ def alone(kind):
 
 ALONE = {1: lambda call: lambda x: call(x), 2: lambda call: lambda x, y: call(x, y)}
 OTHERS = {
-    "bias_add", "cast", "dequantize", "fixed_point_multiply", "left_shift", "quantize",
-    "requantize", "requantize_by_channel", "right_shift", "round", "where",
+    "bias_add", "cast", "dequantize", "fixed_point_multiply", "half_weight", "left_shift",
+    "quantize", "requantize", "requantize_by_channel", "right_shift", "round", "where",
 }  # fmt: skip
 SIMPLE = sorted(elementwise_kinds() - OTHERS)
 MODULES = [model(*param.values, random_args(param.values[1])) for param in CASES]

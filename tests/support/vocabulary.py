@@ -19,6 +19,7 @@ SHAPES = {
     "dequantize_groups": [(6, 40), (6, 2), (6, 2)],
     "dense": [(4, 8), (6, 8)],
     "gru": [(3, 2, 18), (1, 18, 6), (1, 2, 6), (1, 6)],
+    "half_weight": [(6, 40)],
     "layer_norm": [(4, 8), (8,), (8,)],
     "lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6)],
     "peephole_lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6), (1, 18)],
@@ -65,6 +66,8 @@ def model(kind):
         types["a2"] = ((), "int32")
     if kind == "dequantize_groups":
         types["a0"] = ((6, 40), "uint8")
+    if kind == "half_weight":
+        types["a0"] = ((6, 40), "float16")
     if kind == "tree_ensemble":
         types |= {name: (types[name][0], "int32") for name in ("a2", "a3", "a4", "a5")}
     if kind == "where":

@@ -32,7 +32,7 @@ class Kernel:
     loops: tuple[str, ...]
     case: Callable[[], Case]
     settings: dict[str, str] = field(default_factory=dict, compare=False)
-    is_of_levels: bool = False  # of bytes, as a quantised model multiplies them
+    is_of_words: bool = False  # of bytes, as a quantised model multiplies them, or of bfloat16
 
 
 def _conv(*shape: int, units: int, kernel: int) -> Callable[[], Case]:
@@ -50,6 +50,14 @@ def _dense(rows: int, width: int, units: int) -> Case:
     return Case(
         lambda x, weight, bias: op.bias_add(op.dense(x, weight), bias, axis=-1),
         x=(rows, width), weight=(units, width), bias=(units,), constants=["weight", "bias"],
+    )  # fmt: skip
+
+
+def _dense_of_bfloat16() -> Case:
+    return Case(
+        lambda x, weight: op.dense(x, op.half_weight(weight)),
+        x=(128, 768), weight=((768, 768), "bfloat16"), constants=["weight"],
+        generations=("relax",),
     )  # fmt: skip
 
 
@@ -107,23 +115,25 @@ _FLOATS = {
 }
 
 
-def _of_levels(composite: str, case: Callable[[], Case], **settings: str) -> Kernel:
-    return Kernel(composite, ("product",), case, settings, is_of_levels=True)
+def _of_words(composite: str, case: Callable[[], Case], **settings: str) -> Kernel:
+    return Kernel(composite, ("product",), case, settings, is_of_words=True)
 
 
 _SQUARES = _conv_of_levels(1, 64, 56, 56, units=64, kernel=3)
 _LEVELS = {
-    "int8_dense": _of_levels("dense_int8", _levels((128, 768), (768, 768), op.dense, axis=-1)),
-    "int8_pointwise": _of_levels(
+    "int8_dense": _of_words("dense_int8", _levels((128, 768), (768, 768), op.dense, axis=-1)),
+    "int8_pointwise": _of_words(
         "conv2d_int8", _conv_of_levels(1, 256, 14, 14, units=256, kernel=1)
     ),
-    "int8_direct": _of_levels("conv2d_int8", _SQUARES, **_NO_WINOGRAD),
-    "int8_winograd": _of_levels("conv2d_int8", _SQUARES),
-    "int8_depthwise": _of_levels(
+    "int8_direct": _of_words("conv2d_int8", _SQUARES, **_NO_WINOGRAD),
+    "int8_winograd": _of_words("conv2d_int8", _SQUARES),
+    "int8_depthwise": _of_words(
         "conv2d_int8", _conv_of_levels(1, 144, 28, 28, units=144, kernel=3, groups=144)
     ),
 }
-MAIN = {**_FLOATS, **_LEVELS}
+# TVM 0.17's LLVM computes no bfloat16.
+_HALVES = {"bfloat16_dense": _of_words("dense", _dense_of_bfloat16)}
+MAIN = {**_FLOATS, **_LEVELS, **(_HALVES if GENERATION == "relax" else {})}
 
 
 def first_case(composite: Composite) -> Case | None:
@@ -158,7 +168,7 @@ def emitted(composite: Composite, case: Case) -> Any:
 
 
 def _made(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    if dtype.startswith("float"):
+    if "float" in dtype:
         return (rng.random(shape) + 0.1).astype(dtype)
     # Weights of 7 bits would be multiplied by other instructions.
     ends = (-128, 128) if dtype == "int8" else (0, 9)

@@ -20,12 +20,14 @@ from selfbyoc.tvm import make_target
 from .cpus import CPU
 from .loops import Loop
 from .products import (
+    BFDOT,
     FLOATS,
     MLA,
     PMADDWD,
     SDOT,
     SMLAL,
     USDOT,
+    VDPBF16PS,
     VPDPBUSD,
     VPDPWSSD,
     Product,
@@ -98,12 +100,14 @@ _ARM = {
     SDOT: ("sdot v{n}.4s, v30.16b, v31.16b",),
     USDOT: ("usdot v{n}.4s, v30.16b, v31.16b",),
     SMLAL: ("smlal v{n}.4s, v30.4h, v31.4h",),
+    BFDOT: ("bfdot v{n}.4s, v30.8h, v31.8h",),
     MLA: ("mla v{n}.4s, v30.4s, v31.4s",),
 }
 _AVX = {
     FLOATS: "vfmadd231ps {r}14, {r}15, {r}{n}",
     VPDPBUSD: "vpdpbusd {r}14, {r}15, {r}{n}",
     VPDPWSSD: "vpdpwssd {r}14, {r}15, {r}{n}",
+    VDPBF16PS: "vdpbf16ps {r}14, {r}15, {r}{n}",
     PMADDWD: "vpmaddwd {r}14, {r}15, {r}13\nvpaddd {r}13, {r}{n}, {r}{n}",
 }
 # A product overwrites a factor: products and sums are in registers of their own.

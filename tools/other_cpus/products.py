@@ -29,7 +29,9 @@ SDOT = Product("sdot", "sdot", 4)
 USDOT = Product("usdot", "usdot", 4)
 SMLAL = Product("smlal", "[su]ml[as]l2?|[su]mull2?")
 MLA = Product("mla", "ml[as]|mul")
-PRODUCTS = (FLOATS, VPDPBUSD, VPDPWSSD, PMADDWD, SDOT, USDOT, SMLAL, MLA)
+VDPBF16PS = Product("vdpbf16ps", "vdpbf16ps", 2)
+BFDOT = Product("bfdot", "bfdot", 2)
+PRODUCTS = (FLOATS, VPDPBUSD, VPDPWSSD, PMADDWD, SDOT, USDOT, SMLAL, MLA, VDPBF16PS, BFDOT)
 
 
 def name_of(line: str) -> str:

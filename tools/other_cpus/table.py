@@ -29,7 +29,7 @@ class Row:
         """
         kernel = MAIN[self.kernel]
         missing = len(kernel.loops) - len(self.shares)
-        cells = [_cell(found, kernel.is_of_levels) for _, found in self.shares]
+        cells = [_cell(found, kernel.is_of_words) for _, found in self.shares]
         return " / ".join(cells + ["no loop"] * missing)
 
     def record(self) -> dict[str, object]:
@@ -57,7 +57,7 @@ def rows(kernels: Iterable[str], cpus: Sequence[CPU]) -> Iterable[Row]:
 
 def markdown(found: Sequence[Row]) -> str:
     """A table of the kernels of floats, and one of those of levels."""
-    groups = [[row for row in found if MAIN[row.kernel].is_of_levels == of] for of in (False, True)]
+    groups = [[row for row in found if MAIN[row.kernel].is_of_words == of] for of in (False, True)]
     return "\n\n".join(map(_table, filter(None, groups)))
 
 
@@ -66,7 +66,7 @@ def _table(found: Sequence[Row]) -> str:
     kernels = list(dict.fromkeys(row.kernel for row in found))
     cells = {(row.cpu, row.kernel): row.cell for row in found}
     heads = [
-        name if MAIN[name].is_of_levels else f"{name} ({' / '.join(MAIN[name].loops)})"
+        name if MAIN[name].is_of_words else f"{name} ({' / '.join(MAIN[name].loops)})"
         for name in kernels
     ]
     lines = ["| CPU | " + " | ".join(heads) + " |", "|---" * (len(kernels) + 1) + "|"]
@@ -97,8 +97,8 @@ def details(row: Row, with_code: bool) -> str:
     return "\n".join(text)
 
 
-def _cell(found: Share, is_of_levels: bool) -> str:
+def _cell(found: Share, is_of_words: bool) -> str:
     loop, percent = found.loop, f"{found.share:.0%}"
     spilled = f" ({loop.spills} spills)" if loop.spills else ""
     shown = percent if found.share >= GOAL else f"**{percent}**"
-    return (f"{loop.product.name} {shown} of {found.peak:.0f}" if is_of_levels else shown) + spilled
+    return (f"{loop.product.name} {shown} of {found.peak:.0f}" if is_of_words else shown) + spilled

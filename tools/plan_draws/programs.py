@@ -12,6 +12,7 @@ from .rules import RULES
 
 OTHER = {
     "float32": ("float64", "float16", "int8"), "int8": ("uint8", "int16"), "int32": ("int64",),
+    "float16": ("bfloat16",),
 }  # fmt: skip
 
 

@@ -61,6 +61,7 @@ def _step(after: Array, before: Array) -> Array:
 # All up, all down, and at random: of two numbers that cancel, one draw in two moves both alike.
 _DRAWS = (1.0, -1.0, *[0.0] * 6)
 _STEPS = 4  # roundoffs; of a sum of many numbers the root of their count, as its errors grow
+_ONCE = 0.5  # roundoffs, which are the distance of neighbours
 _HOPELESS = 1e-2  # of the largest result: a wrong element would no longer show
 
 
@@ -74,9 +75,10 @@ def _moved(
     gelus = [call for call in graph.ops if call.kind == "gelu"]
     least = {c.outputs[0]: _size(values[c.inputs[0]]) for c in gelus}
     steps = {v: max(_STEPS, math.sqrt(terms(c))) for c in graph.ops for v in c.outputs}
+    halves = {c.inputs[0] for c in graph.ops if c.kind == "half_weight"}
     for draw, sign in enumerate(_DRAWS):
         with np.errstate(all="ignore"):
-            noise = _Noise(sign, seed + draw, least, steps)
+            noise = _Noise(sign, seed + draw, least, steps, halves)
             inputs = [noise.on_input(v, a) for v, a in zip(graph.inputs, asked.inputs, strict=True)]
             after = all_values(graph, inputs, noise)
         yield [after[v] for v in graph.outputs]
@@ -111,16 +113,23 @@ class _Noise:
     """
 
     def __init__(
-        self, sign: float, seed: int, least: dict[Value, float], steps: dict[Value, float]
+        self,
+        sign: float,
+        seed: int,
+        least: dict[Value, float],
+        steps: dict[Value, float],
+        halves: set[Value],
     ):
         self.sign, self.rng = sign, np.random.default_rng(seed)
-        self.least, self.steps = least, steps
+        self.least, self.steps, self.halves = least, steps, halves
 
     def on_input(self, value: Value, array: Array) -> Array:
         if not is_float(value):
             return array
         signs = self.rng.choice([-1.0, 1.0], array.shape)
-        return array.astype(np.float64) * (1 + signs * _STEPS * ROUNDOFF[value.dtype])
+        # What such a weight is multiplied by may be rounded to its dtype once, and no more is.
+        steps = _ONCE if value in self.halves else _STEPS
+        return array.astype(np.float64) * (1 + signs * steps * ROUNDOFF[value.dtype])
 
     def __call__(self, value: Value, array: Array) -> Array:
         if not is_float(value):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...codegen.elementwise import staged
 from ...codegen.info.ops import Ops
 from ...graph import HALVES
 from ...language.case import Case
@@ -17,9 +17,10 @@ from ...machine import Machine
 from ...ops import mathfn
 from ...tvm import dtype_of, tir
 from ...tvm.types import PrimExpr, Tensor
-from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
+from ..kernels.rows.compute import Dense, epilogue, factors, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
-from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.halves import machine_of, products_of, steps_of
+from ..kernels.rows.pack import pack_factor
 from ..kernels.rows.plan import lead_of, passes_of_one, plan_rows, product_plan
 from ..kernels.rows.schedule import schedule_dense
 from .sizes import check_sizes
@@ -62,7 +63,7 @@ def held(weight: Node) -> Node:
 
 def of_halves(weight: Node) -> Node:
     """A weight of halves."""
-    return op.cast(weight, dtype="float32")
+    return either(op.half_weight(weight), op.cast(weight, dtype="float32"))
 
 
 def check_held(match: Match) -> None:
@@ -90,10 +91,12 @@ def _pattern(x: Node, weight: Node, bias: Node, residual: Node) -> Node:
 
 def _plan(ops: Ops, machine: Machine) -> ProductPlan:
     shape, dtype = ops.dense.outputs[0]
-    depth = ops.dense.inputs[0][0][-1]
+    products = products_of(ops, "weight", machine)
+    machine, depth = machine_of(machine, products), steps_of(ops.dense.inputs[0][0][-1], products)
     rows = plan_rows(lead_of(shape), depth, shape[-1], dtype, machine)
     passes = passes_of_one(rows, depth, machine)
-    return product_plan(rows, depth, shape[-1], dtype, machine, "outputs", passes=passes)
+    found = product_plan(rows, depth, shape[-1], dtype, machine, "outputs", passes=passes)
+    return replace(found, products=products)
 
 
 def _compute(
@@ -106,7 +109,7 @@ def _compute(
     plan: ProductPlan,
 ) -> Dense:
     out = ops.dense.outputs[0]
-    found = product(in_tiles(staged(x), plan.rows), weight, out[1], plan)
+    found = product(in_tiles(factors(x, plan), plan.rows), weight, out[1], plan)
     outputs = epilogue(found.sums, bias, out, activation(ops))
     return Dense(found, outputs, result(plan.rows, outputs, out[0][-1], residual))
 
@@ -114,7 +117,7 @@ def _compute(
 dense = Composite(
     "dense",
     _pattern,
-    kernel=Kernel(_plan, _compute, schedule_dense, pack={"weight": pack_weight}),
+    kernel=Kernel(_plan, _compute, schedule_dense, pack={"weight": pack_factor}),
     check=_check,
     epilogue=True,
     prologue=("x",),
@@ -152,6 +155,10 @@ dense = Composite(
         Case(
             lambda x, weight: op.dense(x, of_halves(weight)),
             x=(6, 40), weight=((33, 40), "float16"), constants=["weight"],
+        ),
+        Case(
+            lambda x, weight: op.dense(x, op.cast(weight, dtype="float32")),
+            x=(21, 45), weight=((50, 45), "float16"), constants=["weight"],
         ),
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...codegen.info.ops import Ops
@@ -14,9 +15,10 @@ from ...machine import Machine
 from ...tvm import te
 from ...tvm.types import Schedule, Shape, Tensor
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
+from ..kernels.rows.halves import machine_of, products_of, rounded_words, steps_of
 from ..kernels.rows.melt import melt_rows
 from ..kernels.rows.normal import NormalPlan, normal_plan
-from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.pack import pack_factor
 from ..kernels.rows.rowwise import Rowwise, RowwisePlan, Stages, rowwise_plan
 from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
@@ -57,8 +59,11 @@ def _pattern(x: Node, gamma: Node, beta: Node, weight: Node, bias: Node) -> Node
 
 
 def dense_plan(ops: Ops, machine: Machine) -> NormalPlan:
-    (shape, dtype), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
-    return normal_plan(shape, depth, dtype, machine)
+    (shape, dtype), count = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
+    products = products_of(ops, "weight", machine)
+    machine, depth = machine_of(machine, products), steps_of(count, products)
+    found = normal_plan(shape, depth, dtype, machine, count)
+    return replace(found, product=replace(found.product, products=products))
 
 
 def _compute(
@@ -92,11 +97,19 @@ def dense_stages(
 ) -> Dense:
     """The stages of a dense on rows that are normalised in tiles."""
     (element, before), out = normal, ops.dense.outputs[0]
-    normalised = te.compute(tiled, element, name="normalised")
+    if plan.product.products:
+        normalised = rounded_words(element, tiled, "normalised")
+    else:
+        normalised = te.compute(tiled, element, name="normalised")
     found = product(normalised, weight, out[1], plan.product)
     outputs = epilogue(found.sums, bias, out, activation(ops))
     stored = result(plan.rows, outputs, out[0][-1])
     return Dense(found, outputs, stored, Rowwise(before, normalised))
+
+
+def pack_normal(weight: Tensor, plan: NormalPlan) -> Tensor:
+    """As the product of the plan reads it."""
+    return pack_factor(weight, plan.product)
 
 
 WEIGHTS = ("gamma", "beta", "weight", "bias")
@@ -122,6 +135,10 @@ def _of_halves(x: Node, gamma: Node, beta: Node, weight: Node) -> Node:
     return _plain(x, gamma, beta, of_halves(weight))
 
 
+def _of_cast_halves(x: Node, gamma: Node, beta: Node, weight: Node) -> Node:
+    return _plain(x, gamma, beta, op.cast(weight, dtype="float32"))
+
+
 def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
     return {"x": (*rows, count), "gamma": (count,), "beta": (count,), "weight": (units, count)}
 
@@ -129,7 +146,7 @@ def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
 layer_norm_dense = Composite(
     "layer_norm_dense",
     _pattern,
-    kernel=Kernel(dense_plan, _compute, schedule_normal, pack={"weight": pack_weight}),
+    kernel=Kernel(dense_plan, _compute, schedule_normal, pack={"weight": pack_normal}),
     check=check_normal,
     epilogue=True,
     why="the normalised rows stay in the cache of the core that multiplies them",
@@ -139,6 +156,11 @@ layer_norm_dense = Composite(
         Case(
             _of_halves,
             **_shapes(6, count=40, units=33) | {"weight": ((33, 40), "float16")},
+            constants=("gamma", "beta", "weight"),
+        ),
+        Case(
+            _of_cast_halves,
+            **_shapes(5, count=45, units=50) | {"weight": ((50, 45), "float16")},
             constants=("gamma", "beta", "weight"),
         ),
         Case(_biased, **_shapes(2, 19, count=64, units=48), bias=(48,), constants=WEIGHTS),

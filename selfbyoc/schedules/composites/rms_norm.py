@@ -12,7 +12,6 @@ from ...language.pattern import op
 from ...tvm.types import Tensor
 from ..kernels.rows.compute import Dense, in_tiles
 from ..kernels.rows.normal import NormalPlan
-from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.rowwise import Rowwise, RowwisePlan
 from ..kernels.rows.rowwise import rms_norm as rms_norm_stages
 from ..kernels.rows.schedule import schedule_normal
@@ -23,6 +22,7 @@ from .layer_norm import (
     dense_of,
     dense_plan,
     dense_stages,
+    pack_normal,
     rows_plan,
     rows_schedule,
     rows_stages,
@@ -74,6 +74,10 @@ def _of_halves(x: Node, gamma: Node, weight: Node) -> Node:
     return _plain(x, gamma, of_halves(weight))
 
 
+def _of_cast_halves(x: Node, gamma: Node, weight: Node) -> Node:
+    return _plain(x, gamma, op.cast(weight, dtype="float32"))
+
+
 def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
     return {"x": (*rows, count), "gamma": (count,), "weight": (units, count)}
 
@@ -81,7 +85,7 @@ def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
 rms_norm_dense = Composite(
     "rms_norm_dense",
     _pattern,
-    kernel=Kernel(dense_plan, _dense_compute, schedule_normal, pack={"weight": pack_weight}),
+    kernel=Kernel(dense_plan, _dense_compute, schedule_normal, pack={"weight": pack_normal}),
     check=check_normal,
     epilogue=True,
     why="the normalised rows stay in the cache of the core that multiplies them",
@@ -91,6 +95,11 @@ rms_norm_dense = Composite(
         Case(
             _of_halves,
             **_shapes(6, count=40, units=33) | {"weight": ((33, 40), "float16")},
+            constants=("gamma", "weight"),
+        ),
+        Case(
+            _of_cast_halves,
+            **_shapes(5, count=45, units=50) | {"weight": ((50, 45), "float16")},
             constants=("gamma", "weight"),
         ),
         Case(_biased, **_shapes(2, 19, count=64, units=48), bias=(48,), constants=WEIGHTS),

@@ -10,13 +10,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from ....codegen.elementwise import staged
 from ....codegen.info.op_record import TensorInfo
 from ....tvm import te, tir
+from ....tvm.own_ops import dot
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from .forms import ProductPlan
+from .halves import rounded_words
 from .layout import Rows
 from .rowwise import Rowwise
 
@@ -56,6 +60,15 @@ def in_tiles(x: Tensor, rows: Rows) -> Callable[..., PrimExpr]:
     return lambda *i: x(*rows.of(i[:-1]), i[-1])
 
 
+def factors(x: Tensor, plan: ProductPlan) -> Tensor:
+    """The rows [lead, k] as a product reads them: as they are, or in words. Ops that joined the
+    kernel in front of them are computed once.
+    """
+    if not plan.products:
+        return staged(x)
+    return rounded_words(x, x.shape, "x")
+
+
 def product(
     read: Callable[..., PrimExpr],
     weight: Tensor,
@@ -66,6 +79,8 @@ def product(
 ) -> Product:
     """Sums over k of read(outer, tile, row, k) * weight(block, k, lane), or of other products."""
     rows, size = plan.rows, plan.size
+    if plan.products:
+        dtype, times = "int32", partial(dot, plan.products)
     (k,) = reduce_axes(k=size)
 
     def part(

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops, OpView
 from ....machine import Machine
+from ....tvm.own_ops import LEVELS_OF
 from ...steps.blocks import divisor
 from ...steps.faults import Faults, spilled, too_large, undivided, unlike
 from ...steps.loops import CHUNK_STEPS
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
+from .halves import machine_of, products_of, steps_of
 from .layout import Rows
 
 
@@ -34,6 +36,7 @@ class ProductPlan:
     parallel: bool
     # Over the weight, for each outer index: parts of its rows, one after the other; 0: one for all.
     passes: int = 0
+    products: str = ""  # of words, their kind, of which k are steps then; else of floats
 
     def __str__(self) -> str:
         piece = f", {self.depth // self.pieces} of k at a time" if self.pieces > 1 else ""
@@ -41,19 +44,22 @@ class ProductPlan:
         rows = f"{self.group * self.tile.rows} rows x {order}"
         passes = self.passes * self.rows.tasks
         over = f", {passes} passes over the weight" if passes else ""
-        return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}{over}"
+        words = f", of words of {LEVELS_OF[self.products]}" if self.products else ""
+        return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}{over}{words}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the one dense layer among the ops."""
         (dense,) = ops.of("dense")
-        yield from self.faults_of(dense, cpu)
+        yield from self.faults_of(dense, cpu, products_of(ops, "weight", cpu))
 
-    def faults_of(self, dense: OpView, cpu: Machine) -> Faults:
-        """Of a dense layer."""
+    def faults_of(self, dense: OpView, cpu: Machine, products: str = "") -> Faults:
+        """Of a dense layer that is multiplied so."""
         *lead, units = dense.outputs[0][0]
+        yield from unlike("products", self.products, products)
+        cpu = machine_of(cpu, products)
         yield from spilled(self.tile, cpu, 1 if self.tile.rows == 1 else None)
         yield from self.rows.faults(lead)
-        depth = dense.inputs[0][0][-1]
+        depth = steps_of(dense.inputs[0][0][-1], products)
         yield from unlike("blocks of columns", self.blocks, paired_blocks(units))
         yield from unlike("k", self.depth, depth)
         each = BLOCK // self.lanes if self.lanes < BLOCK else 1

@@ -29,7 +29,7 @@ class NormalPlan:
         """Of both plans."""
         yield from self.product.faults(ops, cpu)
         rows = (*self.rows.tiles, self.rows.height)
-        yield from self.normal.faults_of(rows, self.product.depth, cpu)
+        yield from self.normal.faults_of(rows, ops.dense.inputs[0][0][-1], cpu)
 
     @property
     def rows(self) -> Rows:

@@ -6,12 +6,13 @@ from ....tvm import te
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
-from .forms import paired_blocks
+from .forms import ProductPlan, paired_blocks
+from .halves import weight_words
 
 
 def pack_weight(weight: Tensor, plan: object) -> Tensor:
     """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k. Any
-    plan reads it.
+    plan of floats reads it.
     """
     units, k = extents(weight)
     blocks = paired_blocks(units)
@@ -22,3 +23,8 @@ def pack_weight(weight: Tensor, plan: object) -> Tensor:
         )
 
     return te.compute((blocks, k, BLOCK), element, name=f"{weight.op.name}_packed")
+
+
+def pack_factor(weight: Tensor, plan: ProductPlan) -> Tensor:
+    """As its plan multiplies it: as it is, or in words, half as many for each unit."""
+    return pack_weight(weight_words(weight) if plan.products else weight, plan)

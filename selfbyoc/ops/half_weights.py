@@ -1,0 +1,41 @@
+"""Weights of halves, of a product that a model asks for in halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..graph import HALVES, OpCall
+from ..tvm import te
+from .attrs import Raw
+from .kind import OWN, Array, OpKind, Typed, in_both
+
+if TYPE_CHECKING:
+    from ..tvm.types import Tensor
+
+
+def _types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
+    ((shape, dtype),) = ins
+    if dtype not in HALVES:
+        raise ValueError(f"expected a weight of {' or '.join(HALVES)}, found {dtype}")
+    return [(shape, "float32")]
+
+
+def _compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (weight,) = ins
+    return te.compute(weight.shape, lambda *i: weight(*i).astype("float32"), name=call.name)
+
+
+def _numpy(ins: Sequence[Array], call: OpCall) -> Array:
+    return ins[0]
+
+
+KINDS = (
+    OpKind(
+        "half_weight", _compute, _numpy, types=_types, **in_both(OWN + "half_weight"),
+        fuses="elemwise", is_folded=False,
+        takes="weight",
+        doc="A constant weight of float16 or bfloat16 as float32, in a product that a model has in "
+        "that dtype: what it is multiplied by may be rounded to it, or not.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,107 @@
+"""Words of two bfloat16: of a weight, and of what a model multiplies it by, which is rounded to
+that dtype as the model has it. Sums are float32, and a product is one of floats over half of the
+depth (machine/products.py says where that pays).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....codegen.info.ops import Ops, Packing
+from ....machine import Machine
+from ....tvm import te, tir
+from ....tvm.own_ops import BFLOATS, LEVELS_OF, word_of_bfloat16
+from ....tvm.types import Block, PrimExpr, Schedule, Tensor
+from ...steps.tensors import extents
+from ..words import machine_of_words, words_of
+from .rowwise import Read
+
+WORD = LEVELS_OF[BFLOATS]
+
+
+def products_of(ops: Ops, arg: str, cpu: Machine) -> str:
+    """The kind of products by which an argument is multiplied that is a weight of bfloat16 in the
+    model; none: as floats. What was packed, perhaps for another CPU, is multiplied as it lies; one
+    input is as long as a word of it.
+    """
+    for call in ops.of("half_weight"):
+        packing, ((_, depth), dtype) = ops.packing(call, 0), call.inputs[0]
+        if packing.arg == arg and dtype == "bfloat16" and depth > 1:
+            return _as_packed(packing, depth, cpu)
+    return ""
+
+
+def _as_packed(packing: Packing, depth: int, cpu: Machine) -> str:
+    if packing.shape is None:
+        return cpu.products_of_bfloat16
+    return BFLOATS if packing.shape[1] == words_of(depth, WORD) else ""
+
+
+def machine_of(cpu: Machine, products: str) -> Machine:
+    """A machine as its products of a kind are; of floats itself."""
+    return machine_of_words(cpu, products) if products else cpu
+
+
+def steps_of(depth: int, products: str) -> int:
+    """Steps of a sum: words of a kind; of floats each is one."""
+    return words_of(depth, LEVELS_OF[products]) if products else depth
+
+
+def rounded_words(read: Read, shape: Sequence[PrimExpr], name: str) -> Tensor:
+    """Rows of floats as words, zero after the last element: a stage of its own."""
+    *lead, depth = shape
+
+    def element(at: PrimExpr, *i: PrimExpr) -> PrimExpr:
+        if int(depth) % WORD == 0:
+            return read(*i, at)
+        near = tir.Min(at, int(depth) - 1)
+        # Not `at < depth`: TVM would take it for granted where the element is read.
+        return tir.Select(near == at, read(*i, near), tir.const(0, "float32"))
+
+    return _words(element, (*lead, int(depth)), name)
+
+
+def blocks_of_words(tiles: Tensor, depth: int) -> Tensor:
+    """Tiles [..., block, row, lane] of floats, of which `depth` are real, as words."""
+    *lead, block, row, lanes = extents(tiles)
+
+    def element(at: PrimExpr, *i: PrimExpr) -> PrimExpr:
+        value = tiles(*i, at)
+        if depth % WORD == 0:
+            return value
+        return tir.Select(i[-2] * lanes + at < depth, value, tir.const(0, "float32"))
+
+    return _words(element, (*lead, block, row, lanes), tiles.op.name)
+
+
+def schedule_words(sch: Schedule, words: Block, *, parallel: bool) -> None:
+    """Tiles of words as a stage: a block of a tile after the other, in vectors."""
+    *_, tile, block, _, lane = sch.get_loops(words)
+    sch.vectorize(lane)
+    task = sch.fuse(tile, block)
+    if parallel:
+        sch.parallel(task)
+
+
+def weight_words(weight: Tensor) -> Tensor:
+    """[units, k] of bfloat16 -> [units, k / 2] of words, zero after the last input."""
+    units, depth = extents(weight)
+
+    def element(at: PrimExpr, unit: PrimExpr) -> PrimExpr:
+        value = weight(unit, at).astype("float32")
+        # No Select: TVM drops a minimum in its index that the condition implies, and reads on.
+        zero = tir.const(0, "float32")
+        return value if depth % WORD == 0 else tir.if_then_else(at < depth, value, zero)
+
+    return _words(element, (units, depth), weight.op.name)
+
+
+def _words(element: Read, shape: Sequence[PrimExpr], name: str) -> Tensor:
+    """Elements (k, row ...) of rows [row ..., k], two in a word."""
+    *lead, depth = shape
+
+    def word(*i: PrimExpr) -> PrimExpr:
+        *row, at = i
+        return word_of_bfloat16(*(element(at * WORD + n, *row) for n in range(WORD)))
+
+    return te.compute((*lead, words_of(int(depth), WORD)), word, name=f"{name}_words")

@@ -1,0 +1,72 @@
+"""Which CPUs multiply words of bfloat16, and by which instruction: plans, and their assembly."""
+
+import re
+
+import pytest
+from bfloat16_models import F32, dense, given, model, plan
+
+import selfbyoc
+from selfbyoc import op
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.cache.kernels import using
+from selfbyoc.codegen.lower import lower
+from selfbyoc.codegen.plan import plan_of
+from selfbyoc.machine import machine
+from selfbyoc.tvm import make_target, module_source
+from selfbyoc.tvm.own_ops import BFLOATS
+
+ZEN4, SAPPHIRE_RAPIDS = "llvm -mcpu=znver4", "llvm -mcpu=sapphirerapids"
+
+
+def loops(mod, target):
+    """The assembly of the one kernel's loops that multiply."""
+    target = make_target(target)
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
+    with using(False):
+        text = module_source(lower(kernel.source, target), "asm")
+    blocks = re.split(r"\n\.LBB\w+:", text)
+    return [b for b in blocks if re.search(r"\tj\w+\t\.LBB", b) and re.search("vdpbf16|vfmadd", b)]
+
+
+def test_the_instruction_where_it_pays():
+    arrays = given(x=(128, 768), w=(768, 768), b=(768,))
+    mod = model(dense, arrays)
+    assert plan(mod, ZEN4).products == BFLOATS
+    found = loops(mod, ZEN4)
+    assert max(loop.count("vdpbf16ps") for loop in found) >= 16
+    assert not any("vfmadd" in loop for loop in found)
+    for target in (SAPPHIRE_RAPIDS, "llvm -mcpu=haswell"):
+        assert plan(mod, target).products == ""
+        assert not any("vdpbf16ps" in loop for loop in loops(mod, target))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "pays"),
+    [("znver4", True), ("znver5", True), ("cooperlake", True), ("sapphirerapids", False),
+     ("cascadelake", False), ("znver3", False)],
+)  # fmt: skip
+def test_where_it_pays(cpu, pays):
+    found = machine(make_target(f"llvm -mcpu={cpu}"))
+    assert found.products_of_bfloat16 == (BFLOATS if pays else "")
+
+
+def test_words_are_multiplied_as_they_lie():
+    """Those packed for another CPU, too; and halves where the CPU would have words."""
+    arrays = given(x=(128, 768), w=(768, 768), b=(768,))
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(model(dense, arrays), target=ZEN4))
+    cpus = [machine(make_target(f"llvm -mcpu={name}")) for name in ("znver4", "haswell")]
+    shapes = {"words": (48, 384, 16), "halves": (48, 768, 16)}
+    for cpu in cpus:
+        found = {n: plan_of(kernel.match, {"weight": s}, cpu).products for n, s in shapes.items()}
+        assert found == {"words": BFLOATS, "halves": ""}
+
+
+def test_what_a_model_has_in_floats_stays_in_floats():
+    """A weight that the model itself makes floats of is multiplied by floats."""
+
+    def program(x, w):
+        return op.dense(x, op.cast(w, dtype="float32"))
+
+    arrays = given(x=(16, 64), w=(64, 64))
+    arrays["x"] = arrays["x"].astype(F32)
+    assert plan(model(program, arrays), ZEN4).products == ""
