@@ -34,8 +34,10 @@ from ..partition.guard import Guard
 from ..partition.nothing_matched import warn_of_nothing
 from ..partition.original_weights import without_originals
 from ..partition.report import report
+from ..partition.source_names import names_of, with_names
 from ..partition.weights import rounded
 from ..simplify.few_bits import NAMES, with_few_bits
+from ..simplify.halves import with_half_weights
 from ..tvm.types import IRModule, NDArray, Target
 from .compiled import Compiled
 from .empty_tensors import check_places, of_nothing
@@ -83,7 +85,8 @@ def build(
     cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
     weights         "float16" rounds the weights of float32 to that, and an exported file holds them
-                    in half the bytes; computing stays float32. "int8" and "int4": those of dense
+                    in half the bytes, those of dense layers in memory, too (where the module is not
+                    partitioned yet); computing stays float32. "int8" and "int4": those of dense
                     layers are levels of so many bits, in memory too, with a scale and a zero point
                     for each `group` of inputs of a unit, from its least to its greatest
     group           see weights; a multiple of 8
@@ -98,8 +101,7 @@ def build(
     check_module(mod)
     mod = with_sizes(mod, sizes or {})
     _check_weights(weights)
-    if weights in NAMES:
-        mod, params, weights = _with_few_bits(mod, params, NAMES[weights], group), None, "float32"
+    mod, params, weights = _with_weights(mod, params, weights, group)
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout, weights)
@@ -111,15 +113,24 @@ def _check_weights(weights: str) -> None:
         raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
 
 
-def _with_few_bits(
-    mod: IRModule, params: Mapping[str, NDArray] | None, bits: int, group: int
-) -> IRModule:
-    """The module, before it is partitioned, with weights of few bits."""
-    if is_partitioned(mod):
-        raise InputError("weights: this module is partitioned already; give what it was before")
-    if type(group) is not int or group < 8 or group % 8:
-        raise InputError(f"group: expected a multiple of 8, found {group!r}")
-    return with_few_bits(ir.prepare(mod, params), bits, group)
+def _with_weights(
+    mod: IRModule, params: Mapping[str, NDArray] | None, weights: str, group: int
+) -> tuple[IRModule, Mapping[str, NDArray] | None, str]:
+    """The module, before it is partitioned, whose dense layers have weights held so; parameters
+    that are left, and how the others are held.
+    """
+    if weights in NAMES:
+        if is_partitioned(mod):
+            raise InputError("weights: this module is partitioned already; give what it was before")
+        if type(group) is not int or group < 8 or group % 8:
+            raise InputError(f"group: expected a multiple of 8, found {group!r}")
+        made = with_few_bits(ir.prepare(mod, params), NAMES[weights], group)
+    elif weights == "float16" and not is_partitioned(mod):
+        made = with_half_weights(ir.prepare(mod, params))
+    else:
+        return mod, params, weights
+    # On Relay a pass forgets the module's attributes.
+    return with_names(made, names_of(mod)), None, "float32" if weights in NAMES else weights
 
 
 def with_sizes(mod: IRModule, sizes: Mapping[str, Asked], where: str = "the module") -> IRModule:

@@ -15,7 +15,7 @@ from ..graph import HALVES
 from ..ir.generation import has_branches, rewritten
 from ..ir.rewriting import Editor, Made, as_it_was, dtype
 from ..tvm.types import Expr, IRModule
-from .weights import of_constant, weight_by_units
+from .weights import of_constant, out_dtype, weight_by_units
 
 MULTIPLIED = "bfloat16"  # by instructions of some CPUs, with sums in float32
 LEAST = 1024  # elements of a weight that stays: of less there is nothing to save
@@ -31,6 +31,25 @@ def with_floats(mod: IRModule) -> IRModule:
     if has_branches(mod) or not _has_halves(mod):
         return mod
     return rewritten(mod, _of_floats, keeps_types=True)
+
+
+def with_half_weights(mod: IRModule) -> IRModule:
+    """The prepared module; constant weights of float32 of its dense layers are float16, but for
+    those with a number beyond it.
+    """
+
+    def held(made: Made, to: Editor) -> Expr | None:
+        weight = weight_by_units(made, to)
+        if weight is None or weight.dtype != np.float32 or weight.size < LEAST:
+            return None
+        with np.errstate(over="ignore"):
+            half = weight.astype(np.float16)
+        if len(to.shape(made.args[0]) or ()) < 2 or np.isinf(half).sum() != np.isinf(weight).sum():
+            return None
+        floats = to.emit("cast", to.constant(half), dtype="float32")
+        return to.emit("dense", made.args[0], floats, out_dtype=out_dtype(made))
+
+    return rewritten(mod, held)
 
 
 def _has_halves(mod: IRModule) -> bool:

@@ -12,9 +12,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.errors import InputError
+from selfbyoc.partition.generation import ir
 from selfbyoc.runtime.half import split
 from selfbyoc.runtime.tolerance import difference
+from selfbyoc.simplify.halves import with_half_weights
 from selfbyoc.tvm import tvm
 
 RNG = np.random.default_rng(0)
@@ -79,6 +82,17 @@ def test_the_file_has_half_the_bytes(files):
     saved = given["w"].nbytes // 2
     assert 0.9 * saved <= sizes[0] - sizes[1] <= 1.3 * saved  # packed: its rows are padded
     assert selfbyoc.load(folder / "float32.so").weights == "float32"
+
+
+def test_dense_weights_are_halves_in_memory_too():
+    """What a number beyond float16 keeps is float32, and an error names it later."""
+    given, dtypes = arrays(DENSE), []
+    for largest in (1.0, 7e4):
+        given["w"][3, 4] = largest
+        mod = with_half_weights(ir.prepare(emitted(dense, DENSE, given), None))
+        (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod))
+        dtypes.append(kernel.match.weight.dtype)
+    assert dtypes == ["float16", "float32"]
 
 
 def test_a_copy_of_it(files):
@@ -221,6 +235,17 @@ def test_it_is_named_as_in_the_onnx_file():
         made.model([("Conv", ["x", "a/b\x1b"], "y", {})], *ends, **{"a/b\x1b": kernel})
     )
     assert said_of(mod).startswith("weights: a/b\\x1b, the weight of conv2d at conv2d")
+
+
+@pytest.mark.parametrize("weights", ["float16", "int4", "int8"])
+def test_outputs_are_named_as_in_the_onnx_file(weights):
+    made = pytest.importorskip("onnx_models")
+    w = RNG.standard_normal((33, 64)).astype("float32")
+    ends = [made.value("x", made.FLOAT, 5, 33)], [made.value("scores/0", made.FLOAT, 5, 64)]
+    mod = selfbyoc.from_onnx(made.model([("MatMul", ["x", "w"], "scores/0", {})], *ends, w=w))
+    names = [[each[0] for each in selfbyoc.build(mod, weights=how).outputs]
+             for how in ("float32", weights)]  # fmt: skip
+    assert names == [["scores/0"]] * 2
 
 
 def test_it_is_named_as_in_pytorch():
