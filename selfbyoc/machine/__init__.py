@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from ..tvm import current_target, make_target, target_dict
-from ..tvm.own_ops import BFLOATS, BYTES, BYTES_OF_7, LEVELS_OF, PAIRS, SIGNED_BYTES
+from ..tvm.own_ops import BFLOATS, BYTES, BYTES_OF_7, PAIRS, SIGNED_BYTES
 from ..tvm.types import Attr, Target
 from . import host
 from .cores import Core, core_of
@@ -72,13 +72,6 @@ class Machine:
     def products_of_7_bits(self) -> str:
         """The kind of those of levels and weights of 7 bits."""
         return self._first(BYTES_OF_7, SIGNED_BYTES)
-
-    @property
-    def shuffles_bytes(self) -> bool:
-        """Whether it makes a vector of any bytes of another in one instruction: what has products
-        of bytes has that, too (SSSE3, ARMv8).
-        """
-        return any(LEVELS_OF[made.kind] == LEVELS_OF[BYTES] for made in self.known)
 
     @property
     def products_of_bfloat16(self) -> str:

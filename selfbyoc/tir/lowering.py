@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..machine import machine
+from ..machine.features import features_of
 from ..machine.gpu import is_gpu
 from ..tvm import tvm
 from ..tvm.alignment import any_alignment, lowered_for_any_alignment
 from ..tvm.build import build_module
 from ..tvm.c import for_c
+from ..tvm.columns import with_columns_at_once
 from ..tvm.config import kernel_config
 from ..tvm.gpu import with_exact_doubles
 from ..tvm.rewrite import each_var_once, with_broadcasts
@@ -53,6 +55,8 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
     if str(target.kind) == "c":
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
+        if "avx512vbmi" in features_of(target):
+            func = with_columns_at_once(func)
         func = with_quotients(with_levels(with_nearest(func, target)), target)
         func = with_early(with_prefetch(func))
         func = with_whole_vectors(func)

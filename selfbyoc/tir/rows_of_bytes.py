@@ -13,7 +13,6 @@ from typing import Any
 
 from ..tvm import Analyzer, dtype_of, region_buffer, tir, walk
 from ..tvm.columns import COLUMNS
-from ..tvm.own_ops import is_own
 from ..tvm.rewrite import is_conditional, map_loads_and_calls, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Stmt
 from .lanes import lanes_of
@@ -51,7 +50,7 @@ def _loads(value: PrimExpr) -> tuple[list[PrimExpr], bool]:
     asks: list[bool] = []
 
     def visit(node: PrimExpr) -> None:
-        if is_conditional(node) or is_own(node, COLUMNS):  # the latter shuffles by itself
+        if is_conditional(node) or _is_of_columns(node):  # which shuffles by itself
             asks.append(True)
         elif (
             len(found) <= max(STRIDES)
@@ -62,6 +61,10 @@ def _loads(value: PrimExpr) -> tuple[list[PrimExpr], bool]:
 
     walk(value, visit, "BufferLoad", "TensorLoad", "Call")
     return found, bool(asks)
+
+
+def _is_of_columns(node: PrimExpr) -> bool:
+    return str(getattr(getattr(node, "op", None), "name", "")).startswith(COLUMNS)
 
 
 def _stride(node: PrimExpr) -> int:

@@ -9,21 +9,24 @@ is an argument, too: TVM keeps a buffer no longer than what is read of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from . import Analyzer, TensorLoad, region_buffer, tir
-from .own_ops import lanes_of, own_op
-from .types import PrimExpr
+from .own_ops import has_own, is_own, lanes_of, own_op
+from .rewrite import map_calls
+from .types import PrimExpr, PrimFunc
 
 COLUMNS = "selfbyoc.columns"
-SPARE = 16  # bytes after the last word's first
+SPARE = 64  # bytes after the last word's first
 _LOADED, _SHUFFLED = 16, 4  # bytes of a load, and words that are made of it
+_WHOLE = 64  # bytes that vpermb makes others of
 
 
-def _lowered(*args: PrimExpr) -> PrimExpr:
+def _lowered(whole: int, *args: PrimExpr) -> PrimExpr:
     *levels, _ = args
     found = _places(levels)
-    return _written_out(levels) if found is None else _shuffled(levels[0], *found)
+    return _written_out(levels) if found is None else _shuffled(whole, levels[0], *found)
 
 
 def _written_out(levels: Sequence[PrimExpr]) -> PrimExpr:
@@ -62,37 +65,41 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, (int, tir.IntImm)) else None
 
 
-def _shuffled(level: Any, step: int, offsets: Sequence[int]) -> PrimExpr:
-    """Of loads of 16 bytes, one for four words, or for eight where they fit.
+def _shuffled(whole: int, level: Any, step: int, offsets: Sequence[int]) -> PrimExpr:
+    """Of loads of 16 bytes, one for four words, or for eight where they fit; of one load of so many
+    bytes as are `whole` to the CPU, if any.
 
     Of one load twice and no zeros LLVM would make vpermq, which takes Zen 3 two steps and six
     cycles, and not vbroadcasti128; so words without zeros have loads of their own.
     """
     lanes, ramp = lanes_of(level), _ramp(level)
     known = [at not in offsets[:n] for n, at in enumerate(offsets)]
-    fits = step * (2 * _SHUFFLED - 1) + max(offsets) < _LOADED
+    loaded = whole if whole and step * (lanes - 1) + max(offsets) < whole else _LOADED
+    per_load = lanes if loaded > _LOADED else _SHUFFLED
+    fits = step * (2 * per_load - 1) + max(offsets) < loaded
     is_shared = fits and (len(offsets) < _SHUFFLED or not all(known))
     pieces, indices = [], []
-    for piece in range(lanes // _SHUFFLED):
+    for piece in range(lanes // per_load):
         back = piece % 2 if is_shared else 0
-        at = ramp.base + step * _SHUFFLED * (piece - back)
-        vector = [tir.Ramp(at, tir.const(1, "int32"), _LOADED)]
+        at = ramp.base + step * per_load * (piece - back)
+        vector = [tir.Ramp(at, tir.const(1, "int32"), loaded)]
         pieces.append(tir.BufferLoad(region_buffer(level), vector))
-        first = _LOADED * piece + step * _SHUFFLED * back
-        indices += [[first + step * n + at for at in offsets] for n in range(_SHUFFLED)]
-    zero = _LOADED * len(pieces)
-    pieces.append(tir.Broadcast(tir.const(0, "uint8"), _LOADED))
+        first = loaded * piece + step * per_load * back
+        indices += [[first + step * n + at for at in offsets] for n in range(per_load)]
+    zero = loaded * len(pieces)
+    pieces.append(tir.Broadcast(tir.const(0, "uint8"), loaded))
     apart = [zero] * (_SHUFFLED // len(offsets) - 1)  # of two levels of 16 bits
     taken = [
         tir.const(i, "int32")
         for word in indices
         for at, is_known in zip(word, known, strict=True)
-        for i in (at if is_known else zero, *apart)
+        for i in (at if is_known or loaded > _LOADED else zero, *apart)
     ]
     return tir.reinterpret(f"int32x{lanes}", tir.Shuffle(pieces, taken))
 
 
-_columns = own_op(COLUMNS, _lowered)
+_columns = own_op(COLUMNS, partial(_lowered, 0))
+_columns_at_once = own_op(f"{COLUMNS}.at_once", partial(_lowered, _WHOLE))
 
 
 def columns(levels: Sequence[PrimExpr], last: PrimExpr) -> PrimExpr:
@@ -100,3 +107,10 @@ def columns(levels: Sequence[PrimExpr], last: PrimExpr) -> PrimExpr:
     Where a byte is passed again, after itself, the word may hold anything.
     """
     return _columns(*levels, last)
+
+
+def with_columns_at_once(func: PrimFunc) -> PrimFunc:
+    """A function for a CPU that makes a vector of any of 64 bytes in one step (AVX-512 VBMI)."""
+    if not has_own(func, COLUMNS):
+        return func
+    return map_calls(func, lambda c: _columns_at_once(*c.args) if is_own(c, COLUMNS) else c)

@@ -10,6 +10,7 @@ from selfbyoc import op
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import host, machine
+from selfbyoc.schedules.kernels.conv.columns import pays
 from selfbyoc.tir.lowering import finished, machine_code
 from selfbyoc.tvm import make_target, module_source
 
@@ -18,6 +19,7 @@ TARGETS = [None]
 TARGETS += [
     pytest.param(*t.values, marks=[*t.marks, pytest.mark.slow], id=t.id) for t in cpus(*CPUS)
 ]
+SLOW = ("x86-64", "skylake-avx512")
 SEVEN_BITS = 64
 
 # Image, channels out, window, strides, padding (top, left, bottom, right), vertical dilation.
@@ -90,7 +92,7 @@ def checked(shape, target, dtype, zero, *, of_7_bits=False, is_of_columns=True):
         weight = np.clip(weight, -SEVEN_BITS, SEVEN_BITS)
     mod = model(x, weight, zero, dtype, strides=strides, padding=padding, dilation=dilation)
     cpu = machine(make_target(target) if target else selfbyoc.host_target())
-    width = window[1] if is_of_columns and cpu.shuffles_bytes else 0
+    width = window[1] if is_of_columns and pays(cpu) else 0
     plan = plan_of(mod, target)
     assert plan.columns == width
     assert not width or not of_7_bits or window[1] == 2 or plan.products == cpu.products_of_7_bits
@@ -127,8 +129,11 @@ def test_what_is_no_words_of_columns(shape):
 
 @pytest.mark.parametrize("of_7_bits", [False, True])
 @pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("target", CPUS[:3])
-def test_words_are_shuffled_and_rows_copied_as_vectors(target, stride, of_7_bits):
+@pytest.mark.parametrize(
+    ("target", "shuffle"),
+    [*((cpu, "pshufb") for cpu in CPUS[:3]), ("llvm -mcpu=icelake-server", "vpermb")],
+)
+def test_words_are_shuffled_and_rows_copied_as_vectors(target, shuffle, stride, of_7_bits):
     """None is put together byte by byte, and no byte of a row is moved by itself."""
     rng = np.random.default_rng(3)
     x, weight = bytes_of(rng, (1, 16, 56, 56), "uint8"), bytes_of(rng, (16, 1, 3, 3), "int8")
@@ -139,8 +144,14 @@ def test_words_are_shuffled_and_rows_copied_as_vectors(target, stride, of_7_bits
     func = finished(kernel.schedule(target)[1].mod["main"], target)
     func = func.with_attr("global_symbol", "main")
     code = module_source(machine_code(func, "main", target), "asm")
-    assert "pshufb" in code
+    assert shuffle in code
     assert code.count("movzbl") < 40
+
+
+def test_what_shuffles_too_slowly_has_floats():
+    assert [pays(machine(make_target(f"llvm -mcpu={name}"))) for name in SLOW] == [False] * len(
+        SLOW
+    )
 
 
 @pytest.mark.parametrize("there", [CPUS[1], CPUS[3]])

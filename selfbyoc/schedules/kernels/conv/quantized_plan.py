@@ -98,7 +98,7 @@ def products_of(ops: Ops, cpu: Machine) -> str:
         return products_as_packed(ops, cpu, weight[1])
     packed, (high, wide) = weight_of(ops)[0].shape, conv.outputs[0][0][2:]
     if packed is None:
-        pays = cpu.shuffles_bytes and high * wide >= LEAST_PIXELS
+        pays = columns.pays(cpu) and high * wide >= LEAST_PIXELS
     else:  # the sums behind its one input say of what it is
         pays = len(packed) < GROUPS_RANK and packed[1] > 1
     if not pays or not is_of_columns(conv):
