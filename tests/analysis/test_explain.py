@@ -183,7 +183,8 @@ def test_the_outline_of_a_pattern():
         ("bias_add", "add"), ("bias_add", "gelu"), ("bias_add", "relu"), ("cast", "add"),
         ("cast", "bias_add"), ("cast", "dense"), ("cast", "gelu"), ("cast", "relu"),
         ("dense", "add"), ("dense", "bias_add"), ("dense", "gelu"), ("dense", "relu"),
-        ("gelu", "add"), ("relu", "add"),
+        ("gelu", "add"), ("half_weight", "add"), ("half_weight", "bias_add"),
+        ("half_weight", "dense"), ("half_weight", "gelu"), ("half_weight", "relu"), ("relu", "add"),
     )  # fmt: skip
     assert (outline["parallel_conv2d"].depth, outline["inception"].depth) == (4, 7)
     assert outline["parallel_conv2d"].roots == ("concatenate",)

@@ -209,7 +209,7 @@ def test_weights_are_not_packed_for_a_gpu():
     composite = KNOWN["layer_norm_dense"]
     case = next(c for c in composite.cases if c.constants)
     given = {name: case.args[name] for name in case.constants}
-    weights = {name: np.ones(shape, "float32") for name, (shape, _) in given.items()}
+    weights = {name: np.ones(shape, dtype) for name, (shape, dtype) in given.items()}
     mod = selfbyoc.emit(case.program, case.args, weights)
     for target, packs in ((CUDA, False), (None, True)):
         (kernel,) = kernels(

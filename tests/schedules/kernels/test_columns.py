@@ -122,6 +122,26 @@ def test_levels_with_signs(target, shape):
     checked(shape, target, "int8", -9)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_one_word_of_channels_a_group_is_none_of_columns(target):
+    """Four channels of 7 bits, or by VNNI, are one word: it is no channel by itself."""
+    rng = np.random.default_rng(11)
+    x, weight = bytes_of(rng, (1, 16, 9, 8), "uint8"), bytes_of(rng, (8, 4, 3, 3), "int8")
+    weight = np.clip(weight, -SEVEN_BITS, SEVEN_BITS)
+
+    def program(x, weight):
+        image, levels = op.dequantize(x, 2.0**-4, 7), op.dequantize(weight, 2.0**-7, 0)
+        return op.conv2d(image, levels, groups=4)
+
+    types = {"x": (x.shape, "uint8"), "weight": (weight.shape, "int8")}
+    mod = emit(program, types, {"weight": weight})
+    assert plan_of(mod, target).columns == 0
+    library = selfbyoc.build(mod, target)
+    assert library.report.counts == {"conv2d_int8": 1}
+    total = sums(x, weight, 7, 4, 0)
+    np.testing.assert_array_equal(library(x)[0], total.astype(F32) * F32(2.0**-11))
+
+
 @pytest.mark.parametrize("shape", OTHERS, ids=str)
 def test_what_is_no_words_of_columns(shape):
     checked(shape, None, "uint8", 131, is_of_columns=False)

@@ -86,7 +86,7 @@ FREE = {
     "ProductPlan.melted", "ProductPlan.parallel", "ProductPlan.passes",
     "ProductPlan.rows_first", "ResizePlan.by_image", "RowPlan.by_image", "RowwisePlan.parallel",
     "SeparablePlan.parallel", "Window.columns", "Window.rows", "WinogradPlan.tasks_are_blocks",
-    "WinogradPlan.transform_columns", "SeparablePlan.in_squares",
+    "WinogradPlan.transform_columns", "SeparablePlan.in_squares", "QuantizedMatmulPlan.in_vectors",
 }  # fmt: skip
 
 

@@ -129,11 +129,11 @@ def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     products = products_of(ops, machine)
     if not products:
         return _of_floats(ops, machine)
-    machine, alone = machine_of_words(machine, products), _ops_of(ops, products)
-    (conv,) = alone.of("conv2d")
-    groups = conv.attrs["groups"]
-    if not is_of_columns(conv):
+    (asked,), machine = ops.of("conv2d"), machine_of_words(machine, products)
+    alone, groups = _ops_of(ops, products), asked.attrs["groups"]
+    if not is_of_columns(asked):  # that alone may be: of one word a group
         return QuantizedPlan(plan_directly(alone, machine), groups, products)
+    (conv,) = alone.of("conv2d")
     layer = Layer.of(conv)  # its lanes are pixels, as those of floats
     found = decided_pixels(layer, usual_pixels(layer, machine), machine)
     convs = ConvPlans(((conv.name, found),), machine)

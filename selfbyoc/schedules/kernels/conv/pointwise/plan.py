@@ -81,7 +81,9 @@ class PointwisePlan:
             yield from undivided("pixels in place", self.pixels, self.lanes)
         if (self.padded is None) != layer.is_plain:
             yield f"{self} of a window {layer.window}"
-        if self.padded is not None:
+        if self.padded is None:
+            yield from unlike("pixels together of an image that is not padded", self.unit, 0)
+        else:
             yield from self.padded.faults(layer, 1)
             yield from undivided("a tile's lanes", self.lanes, self.unit)
             yield from undivided("a row of the result", layer.out[3], self.unit)
