@@ -99,6 +99,8 @@ def test_both_ends_of_every_range(tmp_path, cpu, dtype, of_weight, level, zero):
         ((1, 35, 8, 13), 20, 2, 1, "int8", -128),
         ((1, 20, 8, 9), 12, 1, 4, "uint8", 0),
         ((1, 64, 14, 14), 32, 1, 1, "int8", 127),  # Winograd's on some
+        ((1, 6, 11, 13), 6, 1, 6, "int8", -9),  # words of columns where bytes have a product
+        ((2, 5, 14, 21), 5, 2, 5, "uint8", 131),
     ],
 )
 def test_convolutions_whose_padding_is_the_zero_point(
