@@ -59,7 +59,7 @@ _CORES: tuple[tuple[tuple[str, ...], Core], ...] = (
     (("znver3",), Core(2, 2, 4, 32, 512, 32768, 5.6, division=5)),
     (("znver2",), Core(2, 2, 5, 32, 512, 16384, division=5)),
     (("znver1",), Core(1, 1, 5, 32, 512, 8192)),
-    (("neoverse-v2", "neoverse-v3", "grace"), 
+    (("neoverse-v2", "neoverse-v3", "grace"),
      Core(4, 3, 4, 64, 2048, 32768, 8.0, division=5, bfloat16=4)),
     (("neoverse-v1",), Core(4, 3, 4, 64, 1024, 32768, 8.0, bfloat16=4)),
     (("neoverse-n2", "neoverse-n3"), Core(2, 3, 4, 64, 1024, 32768, bfloat16=2)),

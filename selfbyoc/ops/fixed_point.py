@@ -1,9 +1,10 @@
-"""Fixed-point arithmetic of quantised models, shared by the compute and its NumPy meaning."""
+"""Fixed-point arithmetic of quantised models, and its limits: for computes and their NumPy meaning."""
 
 from __future__ import annotations
 
 import math
 
+MOST_OF_TWO = ((1 << 31) - 1) // 255**2  # products of levels of two activations that int32 sums
 MOST_SHIFTED = 62  # bits of a product of two int32: what is shifted by more is 0
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from ..tvm.types import Expr
 
 BYTES = ("int8", "uint8")
-MOST_OF_TWO = ((1 << 31) - 1) // 255**2  # products of levels of two activations that int32 sums
 
 
 def made_of(levels: Expr, factors: Sequence[Any]) -> tuple[object, ...] | None:

@@ -17,6 +17,7 @@ from ..tvm.own_ops import BFLOATS, DOTS, WORD_OF_BFLOATS, has_own, is_own, lanes
 from ..tvm.rewrite import map_calls, map_loads_and_calls
 from ..tvm.types import PrimExpr, PrimFunc
 from .lanes import found_in
+from .rows_of_bytes import part_of_row
 
 # By LLVM's name of the feature and the lanes of the sums.
 INSTRUCTIONS = {
@@ -93,8 +94,8 @@ def _of_rows(call: PrimExpr) -> PrimExpr:
         if region_buffer(one).same_as(region_buffer(other))
         and ana.can_prove_equal(_start(one) + 1, _start(other))
     ]  # fmt: skip
-    evens = {one: _taken(one, 0) for one, _ in pairs}
-    odds = {other: _taken(one, 1) for one, other in pairs}
+    evens = {one: part_of_row(one, 0, 2) for one, _ in pairs}
+    odds = {other: part_of_row(one, 1, 2) for one, other in pairs}
     args = [_replaced(side, new) for side, new in zip(call.args, (evens, odds), strict=True)]
     return tir.call_intrin(dtype_of(call), call.op, *args)
 
@@ -114,13 +115,6 @@ def _is_two_apart(index: PrimExpr) -> bool:
 
 def _start(load: PrimExpr) -> PrimExpr:
     return load.indices[0].base
-
-
-def _taken(load: PrimExpr, first: int) -> PrimExpr:
-    """Every second element of the row that begins with a load, from its `first` on."""
-    lanes = lanes_of(load)
-    row = tir.BufferLoad(region_buffer(load), [tir.Ramp(_start(load), 1, 2 * lanes)])
-    return tir.Shuffle([row], [tir.const(2 * n + first, "int32") for n in range(lanes)])
 
 
 def _replaced(expr: PrimExpr, new: Mapping[PrimExpr, PrimExpr]) -> PrimExpr:

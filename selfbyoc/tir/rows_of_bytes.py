@@ -38,7 +38,7 @@ def _shuffled(store: Stmt) -> Stmt:
 
     def changed(node: PrimExpr) -> PrimExpr:
         at = next((n for n, load in zip(starts, loads, strict=True) if _same(load, node)), None)
-        return node if at is None else _part(first, at, apart)
+        return node if at is None else part_of_row(first, at, apart)
 
     value = map_loads_and_calls(store.value, changed)
     return tir.BufferStore(store.buffer, value, store.indices)
@@ -106,8 +106,8 @@ def _starts(loads: list[PrimExpr]) -> list[int] | None:
     return [place - min(known) for place in known]
 
 
-def _part(first: PrimExpr, at: int, apart: int) -> PrimExpr:
-    """Every so many-th of a whole row, from one on."""
+def part_of_row(first: PrimExpr, at: int, apart: int) -> PrimExpr:
+    """Every so many-th element of the row that begins with a load, from one on."""
     base, lanes = first.indices[0].base, lanes_of(first)
     index = tir.Ramp(base, tir.const(1, dtype_of(base)), apart * lanes)
     row = tir.BufferLoad(region_buffer(first), [index])

@@ -1,9 +1,9 @@
 """Words of neighbouring bytes in TIR: a vector of them is one load and a shuffle.
 
 What reads them passes each byte of a word, so that TVM sees all that is read; if their loads are
-vectors of one buffer, a fixed distance apart, the lowering reads 16 bytes for four words instead
-and shuffles them. So the buffer must go on for 16 bytes after the last word, and its very last byte
-is an argument, too: TVM keeps a buffer no longer than what is read of it.
+vectors of one buffer, a fixed distance apart, the lowering reads 16 bytes for four words instead,
+or 64 for 16, and shuffles them. So the buffer must go on for SPARE bytes after the last word, and
+its very last byte is an argument, too: TVM keeps a buffer no longer than what is read of it.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from ...language.composite import Composite, require
 from ...language.match.match import Match
 from ...language.nodes import Program
 from ...language.pattern import either, op
+from ...ops.fixed_point import MOST_OF_TWO
 from ...tvm.types import Attr, Shape
 from ..kernels.matmul.quantized import QUANTIZED_MATMUL
 from ..kernels.words import BYTE
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ...language.nodes import Node
 
 _FARTHEST = 255  # a level from its zero point
-_MOST_TERMS = ((1 << 31) - 1) // _FARTHEST**2
 
 
 def is_swap(axes: Sequence[int]) -> bool:
@@ -56,7 +56,7 @@ def _check(match: Match) -> None:
     product = match.own.root
     is_turned = product.kind == "batch_matmul" and product.attrs["transpose_a"]
     terms = product.inputs[0].shape[-2 if is_turned else -1]
-    require(terms <= _MOST_TERMS, f"sums of {terms} products of bytes may leave int32")
+    require(terms <= MOST_OF_TWO, f"sums of {terms} products of bytes may leave int32")
     result = product.outputs[0].dtype
     require(result == "float32", f"levels are dequantised to {result}, not float32")
 

@@ -12,8 +12,9 @@ import numpy as np
 from tvm import relax
 
 from ...ir.relax.emit import constant
+from ...ops.fixed_point import MOST_OF_TWO
 from ...tvm.types import Expr
-from ..level_values import BYTES, MOST_OF_TWO, is_level, is_middle
+from ..level_values import BYTES, is_level, is_middle
 from .exprs import array_of, is_op, size_one, static_shape
 
 _PRODUCTS = ("matmul", "nn.conv1d", "nn.conv2d")

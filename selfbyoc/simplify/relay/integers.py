@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.rewriting import Editor, Made, cast, size_one
+from ...ops.fixed_point import MOST_OF_TWO
 from ...tvm.types import Expr
-from ..level_values import MOST_OF_TWO, around_zero, is_middle
+from ..level_values import around_zero, is_middle
 from ..levels import number
 from ..padded_levels import holds
 from .multiplied import one_input_each
