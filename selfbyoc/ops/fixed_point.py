@@ -1,4 +1,4 @@
-"""Fixed-point arithmetic of quantised models, and its limits: for computes and their NumPy meaning."""
+"""Fixed-point arithmetic of quantised models and its limits, for computes and NumPy alike."""
 
 from __future__ import annotations
 
