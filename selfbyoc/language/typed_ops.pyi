@@ -414,6 +414,25 @@ class Ops:
         Relax: exp
         """
 
+    def fake_quantize_groups(
+        self,
+        x: _In,
+        /,
+        *,
+        group: _Is[int] = 32,
+    ) -> Node:
+        """x, rounded to levels of 8 bits in groups of its last axis: a group's largest number is
+        level 127, or -127, others are its nearest multiple of a 127th, halves to even. What
+        weights of few bits are multiplied by where a model allows it (`accuracy_level` 4 of
+        MatMulNBits).
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          group (32): levels along the depth that have one scale and zero point
+
+        Relay: selfbyoc.fake_quantize_groups
+        Relax: selfbyoc.fake_quantize_groups
+        """
+
     def fixed_point_multiply(
         self,
         x: _In,

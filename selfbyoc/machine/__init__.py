@@ -74,6 +74,12 @@ class Machine:
         return self._first(BYTES_OF_7, SIGNED_BYTES)
 
     @property
+    def sums_in_halves(self) -> bool:
+        """Whether it multiplies bytes in one instruction and sums them in another."""
+        kind = self.products_of_7_bits
+        return kind == BYTES_OF_7 and self.product(kind).apart
+
+    @property
     def products_of_bfloat16(self) -> str:
         """The kind of those of bfloat16; none where floats are as fast."""
         known = {made.kind for made in self.known}

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 verifiers: list[Callable[..., Any]] = []  # one: analysis/ is above, and api.py adds it
 WEIGHTS = ("float32", "float16", *NAMES)  # how those of float32 are held
+ACTIVATIONS = ("float32", "int8")
 
 
 def build(
@@ -68,6 +69,7 @@ def build(
     cache: bool | str | Path = True,
     weights: str = "float32",
     group: int = 32,
+    activations: str = "float32",
     sizes: Mapping[str, Asked] | None = None,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
@@ -84,12 +86,12 @@ def build(
     guard           may leave matches out before: `selfbyoc.MeasuredGuard()` those that do not pay
     cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
-    weights         "float16" rounds the weights of float32 to that, and an exported file holds them
-                    in half the bytes, those of dense layers in memory, too (where the module is not
-                    partitioned yet); computing stays float32. "int8" and "int4": those of dense
-                    layers are levels of so many bits, in memory too, with a scale and a zero point
-                    for each `group` of inputs of a unit, from its least to its greatest
+    weights         "float16" rounds those of float32, and an exported file holds them in half the
+                    bytes, those of dense layers in memory, too (of a module not partitioned yet);
+                    computing stays float32. "int8", "int4": those of dense layers are levels of so
+                    many bits, with a scale and a zero point for each `group` of a unit's inputs
     group           see weights; a multiple of 8
+    activations     "int8": what multiplies such weights becomes levels of 8 bits, too: faster
     sizes           of symbols by name: a number, or the least and the largest (None: any) that
                     inputs may have, `{"batch": 1, "seq": (1, 512)}`; see from_onnx (Relax)
 
@@ -100,31 +102,39 @@ def build(
     """
     check_module(mod)
     mod = with_sizes(mod, sizes or {})
-    _check_weights(weights)
-    mod, params, weights = _with_weights(mod, params, weights, group)
+    mod, params, weights = _with_weights(mod, params, weights, group, activations)
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout, weights)
     return replace(library, cache=use)
 
 
-def _check_weights(weights: str) -> None:
+def _check_weights(weights: str, activations: str) -> None:
     if weights not in WEIGHTS:
         raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
+    known = ACTIVATIONS if weights in NAMES else ACTIVATIONS[:1]
+    if activations not in known:
+        expected = f"expected {' or '.join(known)} beside weights of {weights}"
+        raise InputError(f"activations: {expected}, found {activations!r}")
 
 
 def _with_weights(
-    mod: IRModule, params: Mapping[str, NDArray] | None, weights: str, group: int
+    mod: IRModule,
+    params: Mapping[str, NDArray] | None,
+    weights: str,
+    group: int,
+    activations: str,
 ) -> tuple[IRModule, Mapping[str, NDArray] | None, str]:
     """The module, before it is partitioned, whose dense layers have weights held so; parameters
     that are left, and how the others are held.
     """
+    _check_weights(weights, activations)
     if weights in NAMES:
         if is_partitioned(mod):
             raise InputError("weights: this module is partitioned already; give what it was before")
         if type(group) is not int or group < 8 or group % 8:
             raise InputError(f"group: expected a multiple of 8, found {group!r}")
-        made = with_few_bits(ir.prepare(mod, params), NAMES[weights], group)
+        made = with_few_bits(ir.prepare(mod, params), NAMES[weights], group, activations)
     elif weights == "float16" and not is_partitioned(mod):
         made = with_half_weights(ir.prepare(mod, params))
     else:

@@ -36,10 +36,10 @@ from ..tvm.rewrite import map_calls, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Target
 from .bfloat16 import INSTRUCTIONS, as_floats, by_instruction
 
-_PAIRS = {
+OF_PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",
 }  # fmt: skip
-_OF_BYTES = {
+OF_BYTES = {
     16: "llvm.x86.avx512.pmaddubs.w.512", 8: "llvm.x86.avx2.pmadd.ub.sw",
     4: "llvm.x86.ssse3.pmadd.ub.sw.128",
 }  # fmt: skip
@@ -88,7 +88,7 @@ def _lowered(func: PrimFunc, kind: str, accumulate: Callable[..., PrimExpr]) -> 
 
 def _by_vnni(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     lanes = lanes_of(a)
-    if lanes not in _PAIRS or lanes > most:
+    if lanes not in OF_PAIRS or lanes > most:
         return _written_out(BYTES, sums, a, w)
     operands = (as_bits(bytes_of(lanes), value) for value in (a, w))
     return llvm(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", f"int32x{lanes}", sums, *operands)
@@ -108,7 +108,7 @@ def _by_halves(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     if lanes_of(a) != 4:
         return _written_out(PAIRS, sums, a, w)
     for up in (0, 16):
-        left, right = ((value >> _all(4, up)).astype("int16x4") for value in (a, w))
+        left, right = ((value >> everywhere(4, up)).astype("int16x4") for value in (a, w))
         sums = sums + llvm("llvm.aarch64.neon.smull.v4i32", "int32x4", left, right)
     return sums
 
@@ -116,21 +116,21 @@ def _by_halves(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
 def _by_pairs(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """vpmaddwd: exact, where vpmaddubsw is not."""
     lanes = lanes_of(a)
-    if lanes not in _PAIRS or lanes > most:
+    if lanes not in OF_PAIRS or lanes > most:
         return _written_out(PAIRS, sums, a, w)
     left, right = (as_bits(f"int16x{2 * lanes}", value) for value in (a, w))
-    return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", left, right)
+    return sums + llvm(OF_PAIRS[lanes], f"int32x{lanes}", left, right)
 
 
 def _by_small_bytes(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """vpmaddubsw, whose sums of two fit 16 bits: 2 * 255 * 64; and vpmaddwd by ones."""
     lanes = lanes_of(a)
-    if lanes not in _PAIRS or lanes > most:
+    if lanes not in OF_PAIRS or lanes > most:
         return _written_out(BYTES_OF_7, sums, a, w)
     left, right = (as_bits(f"int8x{4 * lanes}", value) for value in (a, w))
-    twos = llvm(_OF_BYTES[lanes], f"int16x{2 * lanes}", left, right)
+    twos = llvm(OF_BYTES[lanes], f"int16x{2 * lanes}", left, right)
     ones = tir.Broadcast(tir.const(1, "int16"), 2 * lanes)
-    return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", twos, ones)
+    return sums + llvm(OF_PAIRS[lanes], f"int32x{lanes}", twos, ones)
 
 
 def _written_out(kind: str, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
@@ -139,14 +139,19 @@ def _written_out(kind: str, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExp
     bits = 32 // word
     has_signs = kind == PAIRS or LEAST_OF[kind] < 0
     for i in range(word):
-        up, down = _all(lanes, 32 - bits * (i + 1)), _all(lanes, 32 - bits)
-        left = (a << up) >> down if has_signs else (a >> _all(lanes, bits * i)) & _all(lanes, 255)
+        up, down = everywhere(lanes, 32 - bits * (i + 1)), everywhere(lanes, 32 - bits)
+        left = (
+            (a << up) >> down
+            if has_signs
+            else (a >> everywhere(lanes, bits * i)) & everywhere(lanes, 255)
+        )
         right = (w << up) >> down
         sums = sums + left * right
     return sums
 
 
-def _all(lanes: int, number: int) -> PrimExpr:
+def everywhere(lanes: int, number: int) -> PrimExpr:
+    """A number in each lane."""
     value = tir.const(number, "int32")
     return tir.Broadcast(value, lanes) if lanes > 1 else value
 

@@ -40,6 +40,7 @@ from .rows_of_bytes import with_rows_of_bytes
 from .stack_tiles import with_tiles_on_stack
 from .stealing import with_stealing
 from .strided_vectors import with_transposes
+from .sums_in_halves import with_sums_in_halves
 from .transposed_tiles import with_copies
 from .whole_tiles import with_whole_tiles
 from .whole_vectors import with_whole_vectors
@@ -52,6 +53,7 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
         return any_alignment(with_exact_doubles(with_barriers(func)))
     func = with_dot_products(bounded(with_true_starts(func)), target)
+    func = with_sums_in_halves(func, target)
     if str(target.kind) == "c":
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":

@@ -28,6 +28,10 @@ DOTS = {
     PAIRS: "selfbyoc.dot2", BYTES: "selfbyoc.dot4", BYTES_OF_7: "selfbyoc.dot4_of_7_bits",
     SIGNED_BYTES: "selfbyoc.dot4_signed", BFLOATS: "selfbyoc.dot2_bfloat16",
 }  # fmt: skip
+# Sums in 16 bits, two in a word: of the bytes of two words, of two such sums, and of both halves.
+HALVES, ADDED_HALVES, TOTAL_OF_HALVES = (
+    "selfbyoc.dot4_in_halves", "selfbyoc.added_halves", "selfbyoc.total_of_halves"
+)  # fmt: skip
 QUOTIENT = "selfbyoc.quotient"
 WITHIN = "selfbyoc.within"
 NEAREST = "selfbyoc.nearest"
@@ -57,6 +61,7 @@ def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[...,
 
 
 _DOTS = {kind: _registered(name) for kind, name in DOTS.items()}
+_HALVES = {name: _registered(name) for name in (HALVES, ADDED_HALVES, TOTAL_OF_HALVES)}
 quotient = own_op(QUOTIENT, tir.div, "float32")
 """x / y of floats, where the quotient lies between -2**17 and 2**17, or is NaN."""
 within = own_op(WITHIN, lambda x, low, high: tir.Max(low, tir.Min(high, x)), "float32")
@@ -114,6 +119,13 @@ def dot(kind: str, levels: PrimExpr, weights: PrimExpr) -> PrimExpr:
     is a float32.
     """
     return tir.call_intrin(sums_of(kind), _DOTS[kind], levels, weights)
+
+
+def of_halves(name: str, *args: PrimExpr) -> PrimExpr:
+    """An op of sums in 16 bits: HALVES (of bytes without signs, and with), ADDED_HALVES of two such
+    words, TOTAL_OF_HALVES of one. Whoever asks for it knows that no sum is too large.
+    """
+    return tir.call_intrin("int32", _HALVES[name], *args)
 
 
 def sums_of(kind: str) -> str:

@@ -18,6 +18,7 @@ SHAPES = {
     "dequantize": [X, (), ()],
     "dequantize_groups": [(6, 40), (6, 2), (6, 2)],
     "dense": [(4, 8), (6, 8)],
+    "fake_quantize_groups": [(4, 40)],
     "gru": [(3, 2, 18), (1, 18, 6), (1, 2, 6), (1, 6)],
     "half_weight": [(6, 40)],
     "layer_norm": [(4, 8), (8,), (8,)],

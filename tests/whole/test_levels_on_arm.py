@@ -52,10 +52,11 @@ def multiplied(zero):
     return program
 
 
-def ran(program, x, weight, packed_for, cpu, folder):
+def ran(program, x, weight, packed_for, cpu, folder, **factors):
     """The one kernel's plan, and its result on a CPU; its weight was packed for one, too."""
-    types = {"x": (x.shape, str(x.dtype)), "weight": (weight.shape, "int8")}
-    mod = selfbyoc.emit(program, types, {"weight": weight})
+    values = {"weight": weight, **factors}
+    types = {n: (a.shape, str(a.dtype)) for n, a in {"x": x, **values}.items()}
+    mod = selfbyoc.emit(program, types, values)
     (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target_of(packed_for)))
     target = target_of(cpu)
     inputs = kernel.source.graph.inputs
@@ -152,3 +153,26 @@ def test_words_of_another_cpu(tmp_path, packed_for, cpu, seven_bits):
     _, found = ran(multiplied(200), x, weight, packed_for, cpu, tmp_path)
     wanted = (x.astype(int) - 200) @ weight.astype(int).T
     np.testing.assert_array_equal(found, wanted.astype(F32) * F32(2.0**-11))
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_of_few_bits_by_rows_of_levels(tmp_path, cpu, bits):
+    """A group's largest number is 127, so that levels are what is given, and sums are exact."""
+
+    def program(x, weight, scale, zero):
+        levels = op.dequantize_groups(weight, scale, zero, bits=bits, group=32)
+        return op.dense(op.fake_quantize_groups(x, group=32), levels)
+
+    rng = np.random.default_rng(3)
+    x = rng.integers(-127, 128, (5, 90)).astype(F32)
+    x[:, ::32] = 127
+    weight = rng.integers(0, 1 << bits, (21, 90), "uint8")
+    weight[::4] = (1 << bits) - 1
+    zero = rng.integers(0, 1 << bits, (21, 3)).astype("float16")
+    plan, found = ran(
+        program, x, weight, cpu, cpu, tmp_path, scale=np.ones((21, 3), "float16"), zero=zero
+    )
+    assert plan.levels.kind.startswith(KINDS[cpu])  # of fewer bits: bytes of 7
+    wanted = x @ (weight - zero.astype(F32)[:, np.arange(90) // 32]).T
+    np.testing.assert_array_equal(found, wanted)

@@ -111,6 +111,25 @@ def _of_groups_to(d: Drawing, at: int, wanted: Wanted) -> None:
         d.need(factor, (units, -(-depth // group)))
 
 
+def _rounded(d: Drawing, at: int) -> None:
+    d.give(d.node(at).inputs[0])
+    _group_of_weight(d, at)
+
+
+def _rounded_to(d: Drawing, at: int, wanted: Wanted) -> None:
+    d.need(d.node(at).inputs[0], wanted)
+    _group_of_weight(d, at)
+
+
+def _group_of_weight(d: Drawing, at: int) -> None:
+    """Rows that are rounded have the groups of the weight that multiplies them."""
+    kinds = [node.kind for node in d.nodes]
+    weight = kinds.index("dequantize_groups")
+    if weight not in d.types:
+        d.need(weight, (None, d.shape(d.node(at).inputs[0])[-1]))
+    d.set(at, group=d.attrs(weight)["group"])
+
+
 def _rows(d: Drawing, leaf: int) -> Shape:
     """Rows of any number of axes."""
     rank = d.rng.choice((2, 2, 3, 3, 4))
@@ -327,6 +346,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("dequantize", "quantize"), Rule(_levels, _levels_to)),
     "requantize_by_channel": Rule(_levels, _levels_to),
     "dequantize_groups": Rule(_of_groups, _of_groups_to),
+    "fake_quantize_groups": Rule(_rounded, _rounded_to),
     **dict.fromkeys(("layer_norm", "rms_norm"), _NORM),
     "softmax": Rule(_softmax, _elementwise_to, _rows),
     "conv2d": Rule(_conv2d, _conv2d_to, _image),

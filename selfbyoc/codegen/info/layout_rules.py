@@ -203,6 +203,7 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     "sum": ("axis",),
     "transpose": ("axes",),
     **dict.fromkeys(("dense", "dequantize_groups", "matmul", "tree_ensemble"), ()),
+    "fake_quantize_groups": (),
     **dict.fromkeys(("gru", "lstm", "peephole_lstm", "rnn"), ()),
 }
 

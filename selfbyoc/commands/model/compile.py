@@ -32,6 +32,7 @@ class Request:
     composites: Sequence[Path] = ()
     weights: str = "float32"
     group: int = 32
+    activations: str = "float32"
     size: Sequence[str] = ()
 
 
@@ -50,7 +51,12 @@ def run(console: Console, asked: Request) -> None:
         console.print(size_table(opened, signature_of(mod)[0]), "")
     with building(name, console), naming(asked.model):
         library = build(
-            mod, target, composites=composites, weights=asked.weights, group=asked.group
+            mod,
+            target,
+            composites=composites,
+            weights=asked.weights,
+            group=asked.group,
+            activations=asked.activations,
         )
     with step(f"writing {output}"):
         library.export_library(output)

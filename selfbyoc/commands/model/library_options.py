@@ -29,7 +29,7 @@ def add_compile(commands: Commands) -> None:
         % model.onnx --size batch=1 --size seq=1..512
         % program.pt2 --target 'llvm -mcpu=haswell'
         % model.onnx --weights float16
-        % model.onnx --weights int4 --group 32
+        % model.onnx --weights int4 --group 32 --activations int8
         % module.json --composites mine.py""",
     )  # fmt: skip
     add_model(parser)
@@ -42,6 +42,8 @@ def add_compile(commands: Commands) -> None:
         "of dense layers, in memory too; default: float32")  # fmt: skip
     add("--group", type=int, default=32, metavar="N", help="inputs of a unit that share a scale, "
         "of int8 and int4; default: 32")  # fmt: skip
+    add("--activations", choices=("float32", "int8"), default="float32", help="int8: what weights "
+        "of int8 and int4 are multiplied by is rounded to 8 bits; default: float32")  # fmt: skip
     parser.set_defaults(run=runs("model.compile", "run"))
 
 

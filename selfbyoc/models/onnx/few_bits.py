@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # ONNX's numbers of dtypes -> bits, and what makes a level of a stored one.
 _STORED = {2: (8, 0), 3: (8, 128), 21: (4, 0), 22: (4, 8)}
+_LEVELS = 4  # the accuracy level that lets rows be levels of 8 bits, in the groups of the weight
 _MULTIPLIES = ("MatMul", "Gemm", "Transpose")
 
 
@@ -43,6 +44,8 @@ def _matmul(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     dtype = graph.dtype(x)
     is_wide = dtype in (None, np.dtype(np.float32))
     x = x if is_wide else steps.cast(x, np.float32)
+    if given.get("accuracy_level", 0) == _LEVELS:
+        (x,) = steps.own("fake_quantize_groups", 1, x, group=group)
     y = steps("MatMul", x, steps.transpose(weight[0], (1, 0)))
     if bias:
         y = steps("Add", y, bias if is_wide else steps.cast(bias, np.float32))

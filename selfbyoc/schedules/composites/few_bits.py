@@ -9,8 +9,8 @@ from ...language.composite import Composite, require
 from ...language.match.match import Match
 from ...language.nodes import Program
 from ...language.pattern import either, op
-from ..kernels.rows.bits import WORD
-from ..kernels.rows.few_bits import FEW_BITS_DENSE
+from ..kernels.rows.few_bits.kernel import FEW_BITS_DENSE
+from ..kernels.rows.few_bits.words import WORD
 from .dense import check_bias
 from .sizes import check_sizes
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def _pattern(x: Node, levels: Node, scale: Node, zero: Node, bias: Node) -> Node:
-    y = op.dense(x, op.dequantize_groups(levels, scale, zero))
+    rows = either(op.fake_quantize_groups(x), x)
+    y = op.dense(rows, op.dequantize_groups(levels, scale, zero))
     return either(op.bias_add(y, bias), y)
 
 
@@ -29,6 +30,11 @@ def _check(match: Match) -> None:
     attrs, weight = match.op("dequantize_groups").attrs, match.levels
     word = WORD // attrs["bits"]
     require(attrs["group"] % word == 0, f"groups of {attrs['group']} are no whole words of {word}")
+    for rows in match.of("fake_quantize_groups"):
+        found = rows.attrs["group"]
+        require(
+            found == attrs["group"], f"rows have groups of {found}, weights of {attrs['group']}"
+        )
     require(weight.is_constant, "the weight is no constant: it is packed when the model is built")
     for value in (match.x, match.root.outputs[0]):
         require(value.dtype == "float32", f"float32 is multiplied, not {value.type}")
@@ -40,6 +46,22 @@ def _dense(bits: int, group: int) -> Program:
         return op.bias_add(op.dense(x, weight), bias, axis=-1)
 
     return program
+
+
+def _rounded(bits: int, group: int) -> Program:
+    def program(x: Node, levels: Node, scale: Node, zero: Node) -> Node:
+        weight = op.dequantize_groups(levels, scale, zero, bits=bits, group=group)
+        return op.dense(op.fake_quantize_groups(x, group=group), weight)
+
+    return program
+
+
+def _by_levels(x: tuple[int, ...], units: int, bits: int, group: int) -> Case:
+    factors = (units, -(-x[-1] // group))
+    return Case(
+        _rounded(bits, group), x=x, levels=((units, x[-1]), "uint8"), scale=factors, zero=factors,
+        constants=["levels", "scale", "zero"],
+    )  # fmt: skip
 
 
 def _plain(x: Node, levels: Node, scale: Node, zero: Node) -> Node:
@@ -76,5 +98,9 @@ dense_few_bits = Composite(
             constants=["levels", "scale", "zero"],
         ),
         _of((128, 512), 256, 4, 128),
+        _by_levels((1, 256), 96, 4, 32),
+        _by_levels((2, 5, 200), 33, 8, 64),
+        _by_levels((7, 70), 19, 2, 16),
+        _by_levels((67, 160), 48, 4, 32),
     ),
 )

@@ -1,0 +1,1 @@
+"""Dense layers whose weight has few bits, by rows of floats and by rows of levels."""

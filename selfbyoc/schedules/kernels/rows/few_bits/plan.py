@@ -1,0 +1,121 @@
+"""The plan of a dense layer of few bits: levels in words of 32 bits, a scale and a zero point for
+each group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .....codegen.info.op_record import describe
+from .....codegen.info.ops import Ops
+from .....machine import Machine
+from .....ops.few_bits import MOST
+from .....tvm.own_ops import LEVELS_OF
+from ....steps.blocks import divisor
+from ....steps.faults import Faults, unlike
+from ...words import machine_of_words
+from ..forms import ProductPlan
+from ..plan import lead_of, passes_of_one, plan_rows, product_plan
+from .words import BYTES, WORD, whole_groups
+
+HALF = (1 << 15) - 1  # the largest sum of 16 bits
+
+
+@dataclass(frozen=True)
+class LevelProducts:
+    """Integers are multiplied, for rows are levels, too: by a kind of products of words, so many
+    levels of a group summed at once, in 16 bits or not.
+    """
+
+    kind: str
+    at_once: int
+    in_halves: bool = False
+
+    def __str__(self) -> str:
+        halves = " in 16 bits" if self.in_halves else ""
+        return f"rows of levels, words of {self.word}, sums of {self.at_once}{halves}"
+
+    @property
+    def word(self) -> int:
+        """Levels of a word of a row."""
+        return LEVELS_OF[self.kind]
+
+
+@dataclass(frozen=True)
+class FewBitsPlan:
+    """The plan of a product whose weight is of words of levels."""
+
+    product: ProductPlan  # over whole groups, by elements of a row or by words of them
+    bits: int
+    group: int
+    by_panels: bool  # which are of floats; else levels become these in registers
+    levels: LevelProducts | None = None  # else rows are floats
+
+    def __str__(self) -> str:
+        how = "panels of floats" if self.by_panels else "each group in registers"
+        how = how if self.levels is None else str(self.levels)
+        return f"{self.product}, {self.bits} bits in groups of {self.group}, {how}"
+
+    @property
+    def word(self) -> int:
+        """Levels of a word of the weight."""
+        return WORD // self.bits
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the product of floats that it is, or of words."""
+        attrs, (x, _) = ops.dequantize_groups.attrs, ops.dense.inputs[0]
+        yield from unlike("bits", self.bits, attrs["bits"])
+        yield from unlike("a group", self.group, attrs["group"])
+        yield from unlike("products of levels", self.levels, _products(ops, cpu))
+        depth, out = whole_groups(x[-1], self.group), ops.dense.outputs[0]
+        if not self.by_panels:
+            yield from unlike("pieces", self.product.pieces, depth // _at_once(self))
+        steps, cpu = _steps(depth, cpu, self.levels)
+        inputs = [((*x[:-1], steps), "float32"), ((out[0][-1], steps), "float32")]
+        alone = describe(ops.dense.name, "dense", ops.dense.attrs, inputs, [tuple(out)])
+        yield from self.product.faults(Ops([alone]), cpu)
+
+
+def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
+    """That of floats, or of words; of few rows, and of levels, in pieces."""
+    (shape, _), attrs = ops.dense.outputs[0], ops.dequantize_groups.attrs
+    depth, levels = (
+        whole_groups(ops.dense.inputs[0][0][-1], attrs["group"]),
+        _products(ops, machine),
+    )
+    steps, machine = _steps(depth, machine, levels)
+    rows = plan_rows(lead_of(shape), steps, shape[-1], "float32", machine)
+    passes = passes_of_one(rows, steps, machine)
+    found = product_plan(rows, steps, shape[-1], "float32", machine, "outputs", passes=passes)
+    by_panels = found.group > 1 and levels is None
+    made = FewBitsPlan(found, attrs["bits"], attrs["group"], by_panels, levels)
+    return (
+        made if by_panels else replace(made, product=replace(found, pieces=depth // _at_once(made)))
+    )
+
+
+def _at_once(plan: FewBitsPlan) -> int:
+    """Levels of a piece."""
+    return plan.group if plan.levels is None else plan.levels.at_once
+
+
+def _steps(depth: int, cpu: Machine, levels: LevelProducts | None) -> tuple[int, Machine]:
+    """Steps of a sum, and the machine as it makes them."""
+    if levels is None:
+        return depth, cpu
+    return depth // levels.word, machine_of_words(cpu, levels.kind)
+
+
+def _products(ops: Ops, cpu: Machine) -> LevelProducts | None:
+    """Sums of 16 bits are of as many levels as fit."""
+    if not ops.of("fake_quantize_groups"):
+        return None
+    bits, group = (ops.dequantize_groups.attrs[name] for name in ("bits", "group"))
+    if bits == 8:
+        return LevelProducts(cpu.products, group)
+    # Two products of -127 to 127 and 0 to 15 fit 16 bits, as those of 7 and 8 bits do.
+    kind, word = cpu.products_of_7_bits, WORD // bits
+    most = BYTES * (HALF // (2 * MOST * ((1 << bits) - 1)))
+    at_once = word * divisor(group // word, most // word)
+    pays = cpu.sums_in_halves and at_once >= min(group, most // 2)
+    return LevelProducts(kind, at_once, True) if pays else LevelProducts(kind, group)
