@@ -357,8 +357,8 @@ class Ops:
         group: _Is[int] = 32,
     ) -> Node:
         """(levels - zero_point) * scale of a weight [units, depth], float32. levels are uint8, of
-        which the lowest bits count; scale and zero_point, floats, are [units, depth / group]:
-        one for each group along the depth, of which the last may be short.
+        which the lowest bits count; scale, floats, and zero_point, floats or uint8, are [units,
+        depth / group]: one for each group along the depth, of which the last may be short.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
           bits (4): of a level: 2, 4 or 8

@@ -24,8 +24,9 @@ FLOATS = ("float32", "float16")
 
 def _types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
     (levels, dtype), (scale, kind), (zero, point) = ins
-    if len(levels) != 2 or dtype != "uint8" or kind not in FLOATS or kind != point:
-        text = "expected levels [units, depth] of uint8, scales and zero points of one float dtype"
+    if len(levels) != 2 or dtype != "uint8" or kind not in FLOATS or point not in (kind, "uint8"):
+        text = "expected levels [units, depth] of uint8, scales of a float dtype, zero points of it"
+        text += " or of uint8"
         raise ValueError(f"{text}, found {len(levels)} axes of {dtype}, {kind}, {point}")
     if attrs["bits"] not in BITS or attrs["group"] < 1:
         text = f"expected bits of {', '.join(map(str, BITS))} and a group of 1 or more"
@@ -130,8 +131,9 @@ KINDS = (
         fuses="injective", is_folded=False,
         takes="levels scale zero_point",
         doc="(levels - zero_point) * scale of a weight [units, depth], float32. levels are uint8, "
-        "of which the lowest bits count; scale and zero_point, floats, are [units, depth / group]: "
-        "one for each group along the depth, of which the last may be short.",
+        "of which the lowest bits count; scale, floats, and zero_point, floats or uint8, are "
+        "[units, depth / group]: one for each group along the depth, of which the last may be "
+        "short.",
     ),
     OpKind(
         "fake_quantize_groups", _compute_rows, _numpy_rows, attrs=_ATTRS_OF_ROWS,

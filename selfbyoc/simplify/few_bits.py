@@ -41,7 +41,7 @@ def in_groups(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array
     zero = np.clip(np.rint(-low / wide), 0, most)
     levels = np.clip(np.rint(groups / wide[..., None]) + zero[..., None], 0, most)
     flat: Any = levels.reshape(units, -1)[:, :depth]
-    return np.ascontiguousarray(flat.astype(np.uint8)), scale, zero.astype(scale.dtype)
+    return np.ascontiguousarray(flat.astype(np.uint8)), scale, zero.astype(np.uint8)
 
 
 def _half(scale: Array) -> Array:

@@ -39,7 +39,7 @@ def _matmul(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     if zeros:
         stored = _known(node, graph, zeros).reshape(units, -1)
         zero = (_levels(stored, bits) if stored.dtype == np.uint8 else stored)[:, :count]
-    arrays = [levels[:, :depth], scale, zero.astype(np.float32)]
+    arrays = [levels[:, :depth], scale, _short(zero.astype(np.float32))]
     weight = steps.own("dequantize_groups", 1, *map(steps.constant, arrays), bits=bits, group=group)
     dtype = graph.dtype(x)
     is_wide = dtype in (None, np.dtype(np.float32))
@@ -50,6 +50,12 @@ def _matmul(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     if bias:
         y = steps("Add", y, bias if is_wide else steps.cast(bias, np.float32))
     return steps.instead(y if is_wide else steps.cast(y, dtype))
+
+
+def _short(zero: np.ndarray) -> np.ndarray:
+    """Zero points as bytes, where they are levels."""
+    levels: np.ndarray = zero.clip(0, 255).astype(np.uint8)
+    return levels if (levels == zero).all() else zero
 
 
 def _known(node: onnx.NodeProto, graph: Graph, name: str) -> np.ndarray:
@@ -87,7 +93,7 @@ def _dequantized(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]
     scale, *zeros = (factor.astype(np.float32) for factor in factors)
     zero = (zeros[0] if zeros else np.zeros_like(scale)) + np.float32(middle)
     levels: np.ndarray = (stored.astype(np.int16) + middle).astype(np.uint8)
-    sides = (levels, scale, zero)
+    sides = (levels, scale, _short(zero))
     arrays = [np.ascontiguousarray(a.T if is_turned else a) for a in sides]
     steps = Folding(graph, node)
     (found,) = steps.own(
