@@ -56,7 +56,9 @@ class Value:
     """One tensor. `shape` holds None for an extent that is unknown when compiling.
 
     `is_constant` says that the caller passes a constant; `scalar` is the value of one with a
-    single element; `seven_bits` says of one of bytes that each is within 64 of their middle.
+    single element; `seven_bits` says of one of bytes that each is within 64 of their middle. `held`
+    is the dtype of the halves that floats are stored in, and `rounds` whether what they multiply may
+    be rounded to it, too.
     """
 
     shape: Shape
@@ -65,6 +67,8 @@ class Value:
     is_constant: bool = False
     scalar: float | int | None = None
     seven_bits: bool = False
+    held: str = ""
+    rounds: bool = False
 
     @property
     def ndim(self) -> int:

@@ -13,13 +13,16 @@ from .op_record import OpInfo
 @dataclass(frozen=True)
 class Packing:
     """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
-    plan decides it), or as it is; and whether it is a constant of bytes that have 7 bits.
+    plan decides it), or as it is; whether it is a constant of bytes that have 7 bits; of floats that
+    are stored in halves their dtype, and whether what they multiply may be rounded to it.
     """
 
     arg: str
     ahead: bool = False
     shape: Sequence[int] | None = None
     seven_bits: bool = False
+    held: str = ""
+    rounds: bool = False
 
 
 class Ops:
