@@ -17,7 +17,7 @@ import numpy as np
 from ..graph import HALVES
 from ..ir.generation import has_branches, rewritten
 from ..ir.rewriting import Editor, Made, as_it_was, dtype
-from ..ir.rules.half_weights import CONVOLUTIONS, WIDENS
+from ..ir.rules.half_weights import CONVOLUTIONS, WIDENS, reads_halves
 from ..tvm.types import Expr, IRModule
 from .weights import of_constant, out_dtype, weight_by_units
 
@@ -44,7 +44,7 @@ def with_half_weights(mod: IRModule) -> IRModule:
     """
 
     def held(made: Made, to: Editor) -> Expr | None:
-        is_conv = made.kind in CONVOLUTIONS
+        is_conv = _is_conv(made)
         weight = to.array(made.args[1]) if is_conv else weight_by_units(made, to)
         half = None if weight is None else _as_halves(weight)
         if half is None or len(to.shape(made.args[0]) or ()) < 2:
@@ -82,12 +82,17 @@ def _of_convolutions(mod: IRModule) -> set[Expr]:
     found = set()
 
     def note(made: Made, to: Editor) -> None:
-        wide = to.made(made.args[1]) if made.kind in CONVOLUTIONS else None
+        wide = to.made(made.args[1]) if _is_conv(made) else None
         if wide is not None and wide.kind in WIDENS and to.array(wide.args[0]) is not None:
             found.add(wide.args[0])
 
     rewritten(mod, note)
     return found
+
+
+def _is_conv(made: Made) -> bool:
+    """Whether a kernel may read its weight as halves."""
+    return made.kind in CONVOLUTIONS and bool(made.attrs) and reads_halves(made.kind, made.attrs)
 
 
 def _of_floats(made: Made, to: Editor, weights: Collection[Expr]) -> Expr | None:
@@ -110,7 +115,7 @@ def _of_floats(made: Made, to: Editor, weights: Collection[Expr]) -> Expr | None
     names = ("dtype", "out_dtype")
     told = {name: "float32" for name in names if str(made.raw.get(name)) in HALVES}
     args = [_float(arg, to) for arg in made.args]
-    kernel = to.array(made.args[1]) if made.kind in CONVOLUTIONS else None
+    kernel = to.array(made.args[1]) if _is_conv(made) else None
     if kernel is not None and stays(kernel):
         args[1] = _floats_of(kernel, to)
     return to.again(made, args, **told)

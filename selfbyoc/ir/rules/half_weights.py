@@ -5,17 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...graph import HALVES, OpCall
+from ...tvm import GENERATION
+from ...tvm.types import Attrs
 from .rewriter import Rewrite, Rewriter, absorb
 
 CONVOLUTIONS = ("conv2d", "conv2d_transpose")
 WIDENS = ("cast", "half_weight")
 
 
+def reads_halves(kind: str, attrs: Attrs) -> bool:
+    """Whether an op is a convolution whose weight may be of halves. In groups 0.17's MergeComposite
+    asks for its type before it is known.
+    """
+    return kind in CONVOLUTIONS and (GENERATION == "relax" or int(attrs["groups"]) == 1)
+
+
 def half_weight(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """conv2d(x, cast(weight)): the cast is made up, so that how the weight is laid out decides
     whether it stays as it is.
     """
-    if call.kind not in CONVOLUTIONS:
+    if not reads_halves(call.kind, call.attrs):
         return None
     value = call.inputs[1]
     wide = rw.producer(value)
