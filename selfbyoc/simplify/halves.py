@@ -40,13 +40,16 @@ def with_floats(mod: IRModule) -> IRModule:
 
 def with_half_weights(mod: IRModule) -> IRModule:
     """The prepared module; constant weights of float32 of its dense layers and convolutions are
-    float16, but for those with a number beyond it.
+    float16, but for those with a number beyond it, and of windows that Winograd may transform: what
+    is rounded of these is their transform, once.
     """
 
     def held(made: Made, to: Editor) -> Expr | None:
         is_conv = _is_conv(made)
         weight = to.array(made.args[1]) if is_conv else weight_by_units(made, to)
-        half = None if weight is None else _as_halves(weight)
+        if weight is None or (is_conv and _is_winograds(made, weight)):
+            return None
+        half = _as_halves(weight)
         if half is None or len(to.shape(made.args[0]) or ()) < 2:
             return None
         floats = to.emit("cast", to.constant(half), dtype="float32")
@@ -55,6 +58,13 @@ def with_half_weights(mod: IRModule) -> IRModule:
         return to.emit("dense", made.args[0], floats, out_dtype=out_dtype(made))
 
     return rewritten(mod, held)
+
+
+def _is_winograds(made: Made, weight: np.ndarray) -> bool:
+    """Whether a convolution is one that schedules/kernels/winograd/ may take."""
+    window, attrs = weight.shape[2:], made.attrs
+    is_square = made.kind == "conv2d" and window in ((3, 3), (5, 5))
+    return is_square and attrs["groups"] == 1 and tuple(attrs["strides"]) == (1, 1)
 
 
 def _as_halves(weight: np.ndarray) -> np.ndarray | None:
