@@ -57,8 +57,7 @@ class Value:
 
     `is_constant` says that the caller passes a constant; `scalar` is the value of one with a
     single element; `seven_bits` says of one of bytes that each is within 64 of their middle. `held`
-    is the dtype of the halves that floats are stored in, and `rounds` whether what they multiply may
-    be rounded to it, too.
+    is the dtype of the halves that floats are stored in.
     """
 
     shape: Shape
@@ -68,7 +67,6 @@ class Value:
     scalar: float | int | None = None
     seven_bits: bool = False
     held: str = ""
-    rounds: bool = False
 
     @property
     def ndim(self) -> int:

@@ -14,7 +14,7 @@ from .op_record import OpInfo
 class Packing:
     """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
     plan decides it), or as it is; whether it is a constant of bytes that have 7 bits; of floats that
-    are stored in halves their dtype, and whether what they multiply may be rounded to it.
+    are stored in halves their dtype.
     """
 
     arg: str
@@ -22,7 +22,6 @@ class Packing:
     shape: Sequence[int] | None = None
     seven_bits: bool = False
     held: str = ""
-    rounds: bool = False
 
 
 class Ops:

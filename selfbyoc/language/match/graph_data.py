@@ -32,7 +32,7 @@ def graph_data(graph: OpGraph) -> list[object] | None:
         for c in graph.ops
     ]
     types = [
-        [v.shape, v.dtype, v.is_constant, v.scalar, *([v.held, v.rounds] if v.held else ())]
+        [v.shape, v.dtype, v.is_constant, v.scalar, *([v.held] if v.held else ())]
         for v in values
     ]
     return [types, numbers(graph.inputs), ops, numbers(graph.outputs)]
@@ -59,11 +59,8 @@ def _value(
     is_constant: bool,
     scalar: float | None,
     held: str = "",
-    rounds: bool = False,
 ) -> Value:
-    return Value(
-        tuple(shape), dtype, is_constant=is_constant, scalar=scalar, held=held, rounds=rounds
-    )
+    return Value(tuple(shape), dtype, is_constant=is_constant, scalar=scalar, held=held)
 
 
 def _is_plain(values: Iterable[Attr]) -> bool:
