@@ -10,9 +10,9 @@ import numpy as np
 
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
-from ..ir.rules.half_weights import WIDENS
 from ..language.raised import in_words
 from ..machine import machine_at_hand
+from ..ops.half_weights import WIDENS
 from ..ops.vocabulary import compute_of
 from ..tir.te_blocks import block_names
 from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor, tvm

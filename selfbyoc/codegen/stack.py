@@ -19,6 +19,7 @@ from ..tir.te_blocks import block_names, te_order, with_own_buffers
 from ..tvm import te
 from ..tvm.types import PrimFunc, Tensor
 from .arguments import argument_chain, run_pack
+from .elementwise import Widened
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
 from .info.op_record import Recorded
@@ -27,7 +28,7 @@ from .plan import bare, plan_of
 from .prologue_epilogue import Joined
 from .roles import located, outputs_of
 from .stacked_info import infos, refs
-from .tensors import Tensors, constant, widened
+from .tensors import Tensors, constant
 from .type_inference import check_shapes, check_types
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Builder(Tensors):
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
         if pack is None or any(name == p.arg for p in self.packed.values()):
-            return widened(tensor) if value.held and tensor.dtype == value.held else tensor
+            return Widened(tensor) if value.held and tensor.dtype == value.held else tensor
         what = f"pack of {name!r}"
         return self._users(what, run_pack, pack, tensor, self.match, name, self.plan, ahead=False)
 

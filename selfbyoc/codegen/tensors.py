@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..graph import OpCall, OpGraph, Value
 from ..tir.te_blocks import te_order
 from ..tvm import te, tir
-from ..tvm.types import PrimExpr, Shape, Tensor
+from ..tvm.types import Tensor
 
 if TYPE_CHECKING:
     from ..language.match.match import Match
@@ -43,29 +42,3 @@ class Tensors:
 
 def constant(value: Value) -> Tensor:
     return te.compute(value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant")
-
-
-@dataclass(frozen=True, eq=False)
-class Widened:
-    """A packed weight of halves as floats: each element that is read is made one, in no stage."""
-
-    halves: Tensor
-    dtype: str = "float32"
-
-    @property
-    def shape(self) -> Shape:
-        """As it is packed."""
-        return self.halves.shape
-
-    def __call__(self, *index: PrimExpr) -> PrimExpr:
-        """An element."""
-        return self.halves(*index).astype(self.dtype)
-
-    def stage(self, name: str) -> Tensor:
-        """Floats in a stage of their own, for what reads an element often."""
-        return te.compute(self.shape, self, name=name)
-
-
-def widened(tensor: Tensor) -> Widened:
-    """A tensor of halves, read as floats."""
-    return Widened(tensor)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..common.interrupt import interruptible
 from ..errors import InputError, TargetError
-from ..ir.rules.half_weights import CONVOLUTIONS
 from ..language.registry import listed
 from ..machine.features import check_cpu
+from ..ops.half_weights import CONVOLUTIONS
 from ..simplify.levels import DEQUANTIZES
 from ..tvm import GENERATION, TVMError, make_target, tvm
 from ..tvm.types import Expr, IRModule, NDArray, Target

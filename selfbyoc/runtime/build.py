@@ -84,11 +84,11 @@ def build(
     guard           may leave matches out before: `selfbyoc.MeasuredGuard()` those that do not pay
     cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
-    weights         "float16" rounds the weights of float32 to that, and an exported file holds them
-                    in half the bytes, those of dense layers in memory, too (where the module is not
-                    partitioned yet); computing stays float32. "int8" and "int4": those of dense
-                    layers are levels of so many bits, in memory too, with a scale and a zero point
-                    for each `group` of inputs of a unit, from its least to its greatest
+    weights         "float16" rounds the weights of float32 to that: half the bytes in an exported
+                    file; where the module is not partitioned yet, those of dense layers and
+                    convolutions in memory, too, but for windows that Winograd may transform.
+                    "int8", "int4": those of dense layers are levels of so many bits, with a scale
+                    and a zero point for each `group` of inputs of a unit. Computing is of floats
     group           see weights; a multiple of 8
     sizes           of symbols by name: a number, or the least and the largest (None: any) that
                     inputs may have, `{"batch": 1, "seq": (1, 512)}`; see from_onnx (Relax)

@@ -17,7 +17,8 @@ import numpy as np
 from ..graph import HALVES
 from ..ir.generation import has_branches, rewritten
 from ..ir.rewriting import Editor, Made, as_it_was, dtype
-from ..ir.rules.half_weights import CONVOLUTIONS, WIDENS, reads_halves
+from ..ops.half_weights import CONVOLUTIONS, WIDENS, reads_halves
+from ..ops.winograd import WINDOWS, is_allowed
 from ..tvm.types import Expr, IRModule
 from .weights import of_constant, out_dtype, weight_by_units
 
@@ -63,8 +64,8 @@ def with_half_weights(mod: IRModule) -> IRModule:
 def _is_winograds(made: Made, weight: np.ndarray) -> bool:
     """Whether a convolution is one that schedules/kernels/winograd/ may take."""
     window, attrs = weight.shape[2:], made.attrs
-    is_square = made.kind == "conv2d" and window in ((3, 3), (5, 5))
-    return is_square and attrs["groups"] == 1 and tuple(attrs["strides"]) == (1, 1)
+    fits = made.kind == "conv2d" and window in WINDOWS and is_allowed()
+    return fits and attrs["groups"] == 1 and tuple(attrs["strides"]) == (1, 1)
 
 
 def _as_halves(weight: np.ndarray) -> np.ndarray | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.rewriting import Editor, Made
-from ..ir.rules.half_weights import WIDENS
+from ..ops.half_weights import WIDENS
 from ..tvm.types import Expr
 
 

@@ -13,8 +13,8 @@ from .op_record import OpInfo
 @dataclass(frozen=True)
 class Packing:
     """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
-    plan decides it), or as it is; whether it is a constant of bytes that have 7 bits; of floats that
-    are stored in halves their dtype.
+    plan decides it), or as it is; whether it is a constant of bytes that have 7 bits; and the
+    dtype of the halves that floats are stored in.
     """
 
     arg: str

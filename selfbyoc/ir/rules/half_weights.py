@@ -5,19 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...graph import HALVES, OpCall
-from ...tvm import GENERATION
-from ...tvm.types import Attrs
+from ...ops.half_weights import WIDENS, reads_halves
 from .rewriter import Rewrite, Rewriter, absorb
-
-CONVOLUTIONS = ("conv2d", "conv2d_transpose")
-WIDENS = ("cast", "half_weight")
-
-
-def reads_halves(kind: str, attrs: Attrs) -> bool:
-    """Whether an op is a convolution whose weight may be of halves. In groups 0.17's MergeComposite
-    asks for its type before it is known.
-    """
-    return kind in CONVOLUTIONS and (GENERATION == "relax" or int(attrs["groups"]) == 1)
 
 
 def half_weight(rw: Rewriter, call: OpCall) -> Rewrite | None:
@@ -33,8 +22,8 @@ def half_weight(rw: Rewriter, call: OpCall) -> Rewrite | None:
     (weight,) = wide.inputs
     if weight.dtype not in HALVES or rw.producer(weight) is not None or not rw.only_reader(value):
         return None
-    told = {"is_constant": weight.is_constant, "held": weight.dtype}
-    floats = replace(value, name=weight.name, **told)
+    known = weight.is_constant
+    floats = replace(value, name=weight.name, is_constant=known, held=weight.dtype)
     made = replace(wide, outputs=(floats,), sources=())
     inputs = (call.inputs[0], floats, *call.inputs[2:])
     return [made, absorb(call, [wide], inputs=inputs)], [wide]

@@ -32,8 +32,7 @@ def graph_data(graph: OpGraph) -> list[object] | None:
         for c in graph.ops
     ]
     types = [
-        [v.shape, v.dtype, v.is_constant, v.scalar, *([v.held] if v.held else ())]
-        for v in values
+        [v.shape, v.dtype, v.is_constant, v.scalar, *([v.held] if v.held else ())] for v in values
     ]
     return [types, numbers(graph.inputs), ops, numbers(graph.outputs)]
 

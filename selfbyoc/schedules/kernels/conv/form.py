@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....codegen.elementwise import staged
-from ....codegen.tensors import Widened
+from ....codegen.elementwise import Widened, staged
 from ....tvm.types import Attrs, Shape, Tensor
 from ...steps.images import Work
 from .lanes import Lanes, Reader, reader

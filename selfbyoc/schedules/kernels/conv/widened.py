@@ -1,7 +1,7 @@
 """Weights of halves in convolutions: which stay so, and the floats of what a task reads.
 
-Where lanes are channels, a vector of halves becomes floats in a register. Where they are pixels, the
-elements of a weight are read one by one: some channels of a block become floats once for all tiles
+Where lanes are channels, a vector of halves becomes floats in a register. Where they are pixels,
+a weight is read element by element: some channels of a block become floats once for all tiles
 of a task, and lie in L1 then.
 """
 

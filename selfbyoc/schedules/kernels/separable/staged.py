@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ....codegen.elementwise import Widened
 from ....codegen.info.ops import Ops, OpView
-from ....codegen.tensors import Widened
 from ....graph import OpCall
 from ....machine import Machine
 from ....tvm import te

@@ -6,11 +6,11 @@ Times are cycles of all cores, for each pair of an input and an output channel.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....machine import Machine
+from ....ops.winograd import is_allowed
 from ....tvm.types import Attrs
 from ...steps.tiles import BLOCK
 from .integers import FORMS_OF_WORDS, LEVELS
@@ -53,8 +53,7 @@ def forms(
     plain = window in known and kernel[3] == window and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == (1, 1) and len(set(attrs["dilation"])) == 1
     plain = plain and min(image[1] * (LEVELS if direct_word else 1), out[1]) >= BLOCK
-    allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
-    return [0, *known[window]] if allowed and plain else [0]
+    return [0, *known[window]] if is_allowed() and plain else [0]
 
 
 def costs(

@@ -70,16 +70,18 @@ def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
     if last:
         own, floats_before = asked.in_floats("floats_before")
         parts, before = partial_sums(shape, last, partial(part_of, own.weight), f"{name}_before")
-    sums = te.compute(shape, lambda *i: part_of(conv.weight, *i, last), name=f"{name}_product")
+    sums = te.compute(
+        shape,
+        lambda n, b, r, t, lane: part_of(conv.weight, n, b, r, t, lane, last),
+        name=f"{name}_product",
+    )
 
     def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         index = (n, *split_index(o, rows), *split_index(y * width + z, lanes))
         return sums(*index) if before is None else before(*index) + sums(*index)
 
     result = te.compute(out, element, name=name)
-    return PointwiseStages(
-        sums, result, pixels, copy, panels, before, parts, floats, floats_before
-    )
+    return PointwiseStages(sums, result, pixels, copy, panels, before, parts, floats, floats_before)
 
 
 def _image(conv: Conv2d, plan: PointwisePlan) -> tuple[Any, Tensor | None, Tensor | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....tvm import region_buffer
-from .....tvm.types import Block, Loop, Schedule
+from .....tvm.types import Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
 from ....steps.loops import PARTITION, prefetch_residual, vectorize

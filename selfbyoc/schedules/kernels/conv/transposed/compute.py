@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .....codegen.tensors import Widened
+from .....codegen.elementwise import Widened
 from .....graph import OpCall
 from .....tvm import te, tir
 from .....tvm.types import PrimExpr, Stage, Tensor
