@@ -56,7 +56,8 @@ class Value:
     """One tensor. `shape` holds None for an extent that is unknown when compiling.
 
     `is_constant` says that the caller passes a constant; `scalar` is the value of one with a
-    single element; `seven_bits` says of one of bytes that each is within 64 of their middle.
+    single element; `seven_bits` says of one of bytes that each is within 64 of their middle. `held`
+    is the dtype of the halves that floats are stored in.
     """
 
     shape: Shape
@@ -65,6 +66,7 @@ class Value:
     is_constant: bool = False
     scalar: float | int | None = None
     seven_bits: bool = False
+    held: str = ""
 
     @property
     def ndim(self) -> int:

@@ -43,15 +43,20 @@ def run_pack(
     args = (tensor, plan)[:given]
     if not takes_reader(pack, given):
         return _tensor(pack(*args), match, name)
-    reader, position = next(
+    reader, position = reader_of(match, name)
+    inputs = list(reader.inputs)
+    inputs[position] = replace(inputs[position], is_constant=ahead)
+    return _tensor(pack(*args, replace(reader, inputs=tuple(inputs))), match, name)
+
+
+def reader_of(match: Match, name: str) -> tuple[OpCall, int]:
+    """The op that reads an argument, and which of its inputs that is."""
+    return next(
         (call, i)
         for call in match.ops
         for i in range(len(call.inputs))
         if match.role(call, i) == name
     )
-    inputs = list(reader.inputs)
-    inputs[position] = replace(inputs[position], is_constant=ahead)
-    return _tensor(pack(*args, replace(reader, inputs=tuple(inputs))), match, name)
 
 
 def _tensor(found: Tensor, match: Match, name: str) -> Tensor:

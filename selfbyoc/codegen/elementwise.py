@@ -160,3 +160,24 @@ def _element(
 ) -> PrimExpr:
     axes = {axis.var: i for axis, i in zip(tensor.op.axis, index, strict=True)}
     return substitute(tensor.op.body[0], {**axes, **fresh})
+
+
+@dataclass(frozen=True, eq=False)
+class Widened:
+    """A packed weight of halves as floats: each element that is read is made one, in no stage."""
+
+    halves: Tensor
+    dtype: str = "float32"
+
+    @property
+    def shape(self) -> Shape:
+        """As it is packed."""
+        return self.halves.shape
+
+    def __call__(self, *index: PrimExpr) -> PrimExpr:
+        """An element."""
+        return self.halves(*index).astype(self.dtype)
+
+    def stage(self, name: str) -> Tensor:
+        """Floats in a stage of their own, for what reads an element often."""
+        return te.compute(self.shape, self, name=name)

@@ -11,6 +11,8 @@ import numpy as np
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
 from ..language.raised import in_words
+from ..machine import machine_at_hand
+from ..ops.half_weights import WIDENS
 from ..ops.vocabulary import compute_of
 from ..tir.te_blocks import block_names
 from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor, tvm
@@ -18,7 +20,7 @@ from ..tvm.alignment import any_alignment
 from ..tvm.build import build_module
 from ..tvm.config import run_once_config
 from ..tvm.types import Attr, NDArray, PackedFunc, PrimFunc, Tensor
-from .arguments import argument_chain, run_pack
+from .arguments import argument_chain, reader_of, run_pack
 from .plan import plan_of
 from .stack import Packed
 
@@ -73,7 +75,10 @@ def _pack_stages(
     """The parameter, the argument that is made of it, and that packed."""
     source = graph.inputs[position]
     current = first = te.placeholder(source.shape, source.dtype, name=name)
-    for call in _chain(graph, match, name):
+    chain = _chain(graph, match, name)
+    if match.args[name].held and not why_widened(match, name, plan):
+        chain = [call for call in chain if call.kind not in WIDENS]
+    for call in chain:
         current = compute_of(call.kind)([current], call)
     pack = match.composite.pack_for(name)
     assert pack is not None, f"argument {name} is not packed"
@@ -88,6 +93,16 @@ def _pack_stages(
 
 def _chain(graph: OpGraph, match: Match, name: str) -> list[OpCall]:
     return argument_chain(graph, match.args[name])
+
+
+def why_widened(match: Match, name: str, plan: object) -> str:
+    """Why a weight of halves is packed as floats; nothing where it stays as it is."""
+    kernel, reader = match.composite.kernel, reader_of(match, name)[0]
+    if kernel is None or kernel.widens is None:
+        return "its kernel reads floats"
+    if match.args[name].held == "float16" and not machine_at_hand().has_float16:
+        return "the CPU has no instruction that makes floats of float16"
+    return kernel.widens(plan, reader)
 
 
 def pack_constants(

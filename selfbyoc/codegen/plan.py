@@ -31,7 +31,9 @@ def bare(call: OpCall) -> OpInfo:
 def ops_of(match: Match, packed: Mapping[str, Shape | None]) -> Ops:
     """The ops of a match as its plan sees them; `packed` as for `plan_of`."""
     operands = {
-        (call.name, i): Packing(name, name in packed, packed.get(name), value.seven_bits)
+        (call.name, i): Packing(
+            name, name in packed, packed.get(name), value.seven_bits, value.held
+        )
         for call in match.ops
         for i, value in enumerate(call.inputs)
         if (name := match.role(call, i))

@@ -19,6 +19,7 @@ from ..tir.te_blocks import block_names, te_order, with_own_buffers
 from ..tvm import te
 from ..tvm.types import PrimFunc, Tensor
 from .arguments import argument_chain, run_pack
+from .elementwise import Widened
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
 from .info.op_record import Recorded
@@ -174,7 +175,7 @@ class Builder(Tensors):
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
         if pack is None or any(name == p.arg for p in self.packed.values()):
-            return tensor
+            return Widened(tensor) if value.held and tensor.dtype == value.held else tensor
         what = f"pack of {name!r}"
         return self._users(what, run_pack, pack, tensor, self.match, name, self.plan, ahead=False)
 

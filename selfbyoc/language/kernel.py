@@ -21,6 +21,9 @@ class Kernel:
               field `result` is what the composite, or the op, computes.
     schedule  `schedule(sch, stages, plan)`: primitives only. `stages` is what compute returned,
               with blocks for tensors; of computes by kind, {name of the op: its stages}.
+    widens    `widens(plan, call)` -> why the weight that an op reads is packed as floats where a
+              model has halves, or nothing where it stays as it is: an element that the compute
+              reads is a float in any case. None: no weight stays.
     targets   the kinds of target that the schedule is for
     """
 
@@ -28,4 +31,5 @@ class Kernel:
     compute: Callable[..., Any] | Mapping[str, Callable[..., Any]]
     schedule: Callable[[Any, Any, Any], None]
     pack: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    widens: Callable[[Any, Any], str] | None = None
     targets: tuple[str, ...] = ("llvm", "c")

@@ -47,6 +47,7 @@ class Machine:
     bfloat16: float = 0.0  # vectors of words of two a cycle, which are multiplied and added
     in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
     copies: bool = False  # a product overwrites one of its operands
+    has_float16: bool = True  # makes vectors of floats of it in an instruction
 
     @property
     def shared_bandwidth(self) -> float:
@@ -138,6 +139,7 @@ def _machine(told: str, _: tuple[object, ...]) -> Machine:
         fused=architecture(data) != "x86_64" or "fma" in features or width == 64,
         copies=architecture(data) == "x86_64" and "avx" not in features,
         broadcasts=width == 64,
+        has_float16=architecture(data) != "x86_64" or "f16c" in features,
         known=products(data),
         bfloat16=core.bfloat16,
         in_pairs=architecture(data) == "aarch64",

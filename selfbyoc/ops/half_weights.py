@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..graph import HALVES, OpCall
-from ..tvm import te
+from ..tvm import GENERATION, te
 from .attrs import Raw
 from .kind import OWN, Array, OpKind, Typed, in_both
 
 if TYPE_CHECKING:
-    from ..tvm.types import Tensor
+    from ..tvm.types import Attrs, Tensor
+
+
+CONVOLUTIONS = ("conv2d", "conv2d_transpose")
+WIDENS = ("cast", "half_weight")
+
+
+def reads_halves(kind: str, attrs: Attrs) -> bool:
+    """Whether an op is a convolution whose weight may be of halves. In groups 0.17's MergeComposite
+    asks for its type before it is known.
+    """
+    return kind in CONVOLUTIONS and (GENERATION == "relax" or int(attrs["groups"]) == 1)
 
 
 def _types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,9 +11,10 @@ from ..common.interrupt import interruptible
 from ..errors import InputError, TargetError
 from ..language.registry import listed
 from ..machine.features import check_cpu
+from ..ops.half_weights import CONVOLUTIONS
 from ..simplify.levels import DEQUANTIZES
 from ..tvm import GENERATION, TVMError, make_target, tvm
-from ..tvm.types import IRModule, NDArray, Target
+from ..tvm.types import Expr, IRModule, NDArray, Target
 from .extents import check_addressable, sizes_told
 from .guard import Guard, settled
 from .layouts.levels import Decided, with_levels_in_order
@@ -131,15 +132,28 @@ def decide_on(
         told(ir.prepare(mod, params)), lambda new: told(ir.prepare(new, None))
     )
     first = replace(first, layouts=first.layouts or told_layouts(mod))
-    if first.left.keys().isdisjoint((*DEQUANTIZES, "cast", "half_weight")):
+    widened = {source for match in matches for source in _widened(match)}
+    if first.left.keys().isdisjoint((*DEQUANTIZES, "cast", "half_weight")) and not widened:
         return prepared, matches, first
     taken = {source for match in matches for call in match.ops for source in call.sources}
+    taken -= widened
     floats = with_float_weights(prepared, taken)
     if floats.same_as(prepared):
         return prepared, matches, first
     _, matches, decided = told(floats)
     decided = replace(decided.with_misses_of(first, DEQUANTIZES), layouts=first.layouts)
     return floats, matches, decided
+
+
+def _widened(match: Match) -> Iterator[Expr]:
+    """The IR nodes of convolutions, and of what makes floats of their weights of halves, whose
+    composite lays no weight out: it would do so in each call.
+    """
+    for call in match.own.ops:
+        if call.kind in CONVOLUTIONS and len(call.sources) > 1:
+            name = match.own.role(call, 1)
+            if not name or match.composite.pack_for(name) is None:
+                yield from call.sources
 
 
 def decide(

@@ -86,10 +86,10 @@ def build(
     guard           may leave matches out before: `selfbyoc.MeasuredGuard()` those that do not pay
     cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
-    weights         "float16" rounds those of float32, and an exported file holds them in half the
-                    bytes, those of dense layers in memory, too (of a module not partitioned yet);
-                    computing stays float32. "int8", "int4": those of dense layers are levels of so
-                    many bits, with a scale and a zero point for each `group` of a unit's inputs
+    weights         "float16" rounds those of float32: half the bytes in an exported file and, of a
+                    module not partitioned yet, those of dense layers and convolutions in memory,
+                    too, but where Winograd may transform them. "int8", "int4": those of dense layers
+                    are levels, with a scale and a zero point for each `group` of a unit's inputs
     group           see weights; a multiple of 8
     activations     "int8": what multiplies such weights becomes levels of 8 bits, too: faster
     sizes           of symbols by name: a number, or the least and the largest (None: any) that

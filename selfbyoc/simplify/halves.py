@@ -2,18 +2,23 @@
 and where it returns. CPUs have few instructions of halves, if any; each op rounded for itself is
 no nearer to what the model means. ONNX Runtime does the same.
 
-Weights of dense layers stay halves in memory, and become floats in registers. What CPUs do have is
-a product of bfloat16 that is summed in float32: a product that a model has in bfloat16 says so at
-its weight (`half_weight`), and its kernel takes that instruction or not.
+Weights of dense layers and of convolutions stay halves in memory, and become floats in registers.
+What CPUs do have is a product of bfloat16 that is summed in float32: a product that a model has in
+bfloat16 says so at its weight (`half_weight`), and its kernel takes that instruction or not.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
 
 import numpy as np
 
 from ..graph import HALVES
 from ..ir.generation import has_branches, rewritten
 from ..ir.rewriting import Editor, Made, as_it_was, dtype
+from ..ops.half_weights import CONVOLUTIONS, WIDENS, reads_halves
+from ..ops.winograd import WINDOWS, is_allowed
 from ..tvm.types import Expr, IRModule
 from .weights import of_constant, out_dtype, weight_by_units
 
@@ -30,26 +35,47 @@ def with_floats(mod: IRModule) -> IRModule:
     """The typed module, computing in float32; itself where it has no halves, or branches."""
     if has_branches(mod) or not _has_halves(mod):
         return mod
-    return rewritten(mod, _of_floats, keeps_types=True)
+    weights = _of_convolutions(mod)
+    return rewritten(mod, partial(_of_floats, weights=weights), keeps_types=True)
 
 
 def with_half_weights(mod: IRModule) -> IRModule:
-    """The prepared module; constant weights of float32 of its dense layers are float16, but for
-    those with a number beyond it.
+    """The prepared module; constant weights of float32 of its dense layers and convolutions are
+    float16, but for those with a number beyond it, and of windows that Winograd may transform: what
+    is rounded of these is their transform, once.
     """
 
     def held(made: Made, to: Editor) -> Expr | None:
-        weight = weight_by_units(made, to)
-        if weight is None or weight.dtype != np.float32 or weight.size < LEAST:
+        is_conv = _is_conv(made)
+        weight = to.array(made.args[1]) if is_conv else weight_by_units(made, to)
+        if weight is None or (is_conv and _is_winograds(made, weight)):
             return None
-        with np.errstate(over="ignore"):
-            half = weight.astype(np.float16)
-        if len(to.shape(made.args[0]) or ()) < 2 or np.isinf(half).sum() != np.isinf(weight).sum():
+        half = _as_halves(weight)
+        if half is None or len(to.shape(made.args[0]) or ()) < 2:
             return None
         floats = to.emit("cast", to.constant(half), dtype="float32")
+        if is_conv:
+            return to.again(made, [made.args[0], floats, *made.args[2:]])
         return to.emit("dense", made.args[0], floats, out_dtype=out_dtype(made))
 
     return rewritten(mod, held)
+
+
+def _is_winograds(made: Made, weight: np.ndarray) -> bool:
+    """Whether a convolution is one that schedules/kernels/winograd/ may take."""
+    window, attrs = weight.shape[2:], made.attrs
+    fits = made.kind == "conv2d" and window in WINDOWS and is_allowed()
+    return fits and attrs["groups"] == 1 and tuple(attrs["strides"]) == (1, 1)
+
+
+def _as_halves(weight: np.ndarray) -> np.ndarray | None:
+    """Floats rounded, where none is too large and there is something to save."""
+    if weight.dtype != np.float32:
+        return None
+    with np.errstate(over="ignore"):
+        half = weight.astype(np.float16)
+    fits = np.isinf(half).sum() == np.isinf(weight).sum()
+    return half if fits and stays(half) else None
 
 
 def _has_halves(mod: IRModule) -> bool:
@@ -62,15 +88,33 @@ def _has_halves(mod: IRModule) -> bool:
     return any(found)
 
 
-def _of_floats(made: Made, to: Editor) -> Expr | None:
-    """A call of floats instead of halves."""
+def _of_convolutions(mod: IRModule) -> set[Expr]:
+    """The constants of halves that convolutions read as floats."""
+    found = set()
+
+    def note(made: Made, to: Editor) -> None:
+        wide = to.made(made.args[1]) if _is_conv(made) else None
+        if wide is not None and wide.kind in WIDENS and to.array(wide.args[0]) is not None:
+            found.add(wide.args[0])
+
+    rewritten(mod, note)
+    return found
+
+
+def _is_conv(made: Made) -> bool:
+    """Whether a kernel may read its weight as halves."""
+    return made.kind in CONVOLUTIONS and bool(made.attrs) and reads_halves(made.kind, made.attrs)
+
+
+def _of_floats(made: Made, to: Editor, weights: Collection[Expr]) -> Expr | None:
+    """A call of floats instead of halves; `weights` are those of convolutions."""
     if not made.name or made.name.startswith(_AS_THEY_ARE):
         pairs = list(zip(made.given, made.args, strict=True))
         args = [as_it_was(to, *each) for each in pairs]
         same = all(new is old for new, old in zip(args, made.args, strict=True))
         return None if same else to.again(made, args)
     # What makes halves of floats rounds them, and a weight is a kernel's, if one takes it.
-    if not any(_is_half(to, arg) for arg in made.given) or _is_weight(made, to):
+    if not any(_is_half(to, arg) for arg in made.given) or _is_weight(made, to, weights):
         return None
     if made.kind == "cast":
         value, target = _float(made.args[0], to), str(made.raw["dtype"])
@@ -81,7 +125,11 @@ def _of_floats(made: Made, to: Editor) -> Expr | None:
         return to.emit("dense", _float(made.args[0], to), held, out_dtype=None)
     names = ("dtype", "out_dtype")
     told = {name: "float32" for name in names if str(made.raw.get(name)) in HALVES}
-    return to.again(made, [_float(arg, to) for arg in made.args], **told)
+    args = [_float(arg, to) for arg in made.args]
+    kernel = to.array(made.args[1]) if _is_conv(made) else None
+    if kernel is not None and stays(kernel):
+        args[1] = _floats_of(kernel, to)
+    return to.again(made, args, **told)
 
 
 def _floats_of(weight: np.ndarray, to: Editor) -> Expr:
@@ -91,16 +139,16 @@ def _floats_of(weight: np.ndarray, to: Editor) -> Expr:
     return to.emit("cast", to.constant(weight), dtype="float32")
 
 
-def _is_weight(made: Made, to: Editor) -> bool:
+def _is_weight(made: Made, to: Editor, weights: Collection[Expr]) -> bool:
     """Whether a product reads it as it is: a constant cast to floats, or transposed."""
-    if made.kind == "transpose":
-        array = to.array(made.args[0])
-        return array is not None and stays(array)
-    return is_half_weight(made, to)
+    array = to.array(made.args[0])
+    if array is None or not stays(array) or (array.ndim == 4 and made.args[0] not in weights):
+        return False
+    return (made.kind == "transpose" and array.ndim == 2) or is_half_weight(made, to)
 
 
 def is_half_weight(made: Made, to: Editor) -> bool:
-    """Whether a call makes floats of a dense layer's weight, which its kernel does."""
+    """Whether a call makes floats of a weight, which its kernel does."""
     if made.kind != "half_weight" and (made.kind != "cast" or str(made.raw["dtype"]) != "float32"):
         return False
     array = to.array(made.args[0])
@@ -124,8 +172,8 @@ def _float(arg: Expr, to: Editor) -> Expr:
 
 
 def stays(weight: np.ndarray) -> bool:
-    """Whether a constant of halves is stored as it is."""
-    return str(weight.dtype) in HALVES and weight.ndim == 2 and weight.size >= LEAST
+    """Whether a constant of halves is stored as it is: a matrix, or windows of channels."""
+    return str(weight.dtype) in HALVES and weight.ndim in (2, 4) and weight.size >= LEAST
 
 
 def _is_half(to: Editor, x: Expr) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.rewriting import Editor, Made
+from ..ops.half_weights import WIDENS
 from ..tvm.types import Expr
 
 
@@ -84,7 +85,12 @@ def kept_of(window: Window) -> tuple[tuple[range, range], tuple[int, int, int, i
 
 def without_idle_taps(made: Made, to: Editor) -> Expr | None:
     """A conv2d of a constant weight without them, and without the padding that they met."""
-    weight = to.array(made.args[1]) if made.kind == "conv2d" else None
+    if made.kind != "conv2d":
+        return None
+    wide = to.made(made.args[1])
+    if wide is not None and wide.kind not in WIDENS:
+        return None
+    weight = to.array(made.args[1] if wide is None else wide.args[0])
     image, attrs = to.shape(made.args[0]), made.attrs
     if weight is None or image is None or not attrs:
         return None
@@ -105,6 +111,8 @@ def without_idle_taps(made: Made, to: Editor) -> Expr | None:
     for axis, taps in zip(at, found[0], strict=True):
         weight = np.take(weight, taps, axis)
     trimmed = to.constant(np.ascontiguousarray(weight))
+    if wide is not None:
+        trimmed = to.again(wide, [trimmed])
     return to.emit("conv2d", made.args[0], trimmed, **{**attrs, "padding": found[1]})
 
 

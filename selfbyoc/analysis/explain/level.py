@@ -18,6 +18,7 @@ from ...codegen.external import (
 )
 from ...codegen.fallback import reason_of
 from ...codegen.hook import hook
+from ...codegen.pack import why_widened
 from ...codegen.plan import plan_of
 from ...codegen.schedule import schedule_external
 from ...codegen.tuning_record import Tuned, told_by
@@ -102,6 +103,17 @@ def _as_scheduled(level: Level, source: External, target: Target) -> Level:
     return scheduled.level
 
 
+def _of_halves(match: Match, packed: Packed, plan: object) -> str:
+    """Of each weight of halves, whether it stays so, or why it became floats."""
+    told = ""
+    for name, value in match.args.items():
+        if not value.held or name not in packed:
+            continue
+        why = why_widened(match, name, plan)
+        told += f"; {name} is {f'floats, not {value.held}: {why}' if why else value.held}"
+    return told
+
+
 def _planned(
     level: Level, match: Match, target: Target, tuned: Tuned | None, packed: Packed
 ) -> Level:
@@ -112,7 +124,8 @@ def _planned(
     at = f", at {sizes_text(sizes)}" if sizes else ""
     try:
         with for_every_size_of(sizes.values()), target, told_by(tuned):
-            return replace(level, plan=f"{plan_of(match, packed)}{at}")
+            plan = plan_of(match, packed)
+            return replace(level, plan=f"{plan}{_of_halves(match.own, packed, plan)}{at}")
     except SelfbyocError as err:
         if not is_builtin(match.composite):
             raise

@@ -81,7 +81,8 @@ def graph_data(graph: OpGraph) -> list[object]:
 
 
 def _type(value: Value) -> list[object]:
-    return [list(value.shape), value.dtype, value.is_constant, repr(value.scalar), value.seven_bits]
+    own = [list(value.shape), value.dtype, value.is_constant, repr(value.scalar), value.seven_bits]
+    return [*own, value.held]
 
 
 @cache

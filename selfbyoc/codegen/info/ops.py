@@ -13,13 +13,15 @@ from .op_record import OpInfo
 @dataclass(frozen=True)
 class Packing:
     """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
-    plan decides it), or as it is; and whether it is a constant of bytes that have 7 bits.
+    plan decides it), or as it is; whether it is a constant of bytes that have 7 bits; and the
+    dtype of the halves that floats are stored in.
     """
 
     arg: str
     ahead: bool = False
     shape: Sequence[int] | None = None
     seven_bits: bool = False
+    held: str = ""
 
 
 class Ops:

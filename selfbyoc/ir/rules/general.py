@@ -12,6 +12,7 @@ from ...graph import OpCall, Value
 from .activation import clip, clip_of_clip, gelu, relu, silu
 from .declared import declared
 from .gelu_tanh import gelu_tanh
+from .half_weights import half_weight
 from .hard_swish import hard_swish
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm, rms_norm
@@ -210,6 +211,7 @@ RULES: tuple[Rule, ...] = (
     dense,
     batch_matmul,
     turned_operand,
+    half_weight,
     _requantize,
     _symmetric_conv2d,
     _bias_add,

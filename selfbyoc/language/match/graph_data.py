@@ -31,14 +31,16 @@ def graph_data(graph: OpGraph) -> list[object] | None:
         [c.kind, dict(c.attrs), numbers(c.inputs), numbers(c.outputs), bool(c.sources)]
         for c in graph.ops
     ]
-    types = [[v.shape, v.dtype, v.is_constant, v.scalar] for v in values]
+    types = [
+        [v.shape, v.dtype, v.is_constant, v.scalar, *([v.held] if v.held else ())] for v in values
+    ]
     return [types, numbers(graph.inputs), ops, numbers(graph.outputs)]
 
 
 def graph_of(data: Sequence[Any]) -> OpGraph:
     """The graph that `graph_data` made data of."""
     types, inputs, ops, outputs = data
-    values = [Value(tuple(s), d, is_constant=known, scalar=one) for s, d, known, one in types]
+    values = [_value(*told) for told in types]
 
     def taken(numbers: Sequence[int]) -> tuple[Value, ...]:
         return tuple(values[number] for number in numbers)
@@ -48,6 +50,16 @@ def graph_of(data: Sequence[Any]) -> OpGraph:
         for kind, attrs, ins, outs, written in ops
     )
     return OpGraph(taken(inputs), calls, taken(outputs))
+
+
+def _value(
+    shape: Sequence[int],
+    dtype: str,
+    is_constant: bool,
+    scalar: float | None,
+    held: str = "",
+) -> Value:
+    return Value(tuple(shape), dtype, is_constant=is_constant, scalar=scalar, held=held)
 
 
 def _is_plain(values: Iterable[Attr]) -> bool:

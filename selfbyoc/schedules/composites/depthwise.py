@@ -17,6 +17,7 @@ from ...tvm.types import Attr
 from ..kernels.separable import compute, pack
 from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
+from ..kernels.separable.staged import widens
 from .convolution import activated, biased, direct_layout
 from .sizes import check_steps
 
@@ -120,6 +121,7 @@ depthwise_pointwise = Composite(
         compute.depthwise_pointwise,
         schedule,
         {"w_depth": pack.pack_blocks, "w_point": pack.pack_projection},
+        widens=widens,
     ),
     epilogue=True,
     why="the depthwise result is read from cache by the pointwise convolution",

@@ -16,6 +16,7 @@ from ..kernels.separable import compute, pack
 from ..kernels.separable.layers import is_first
 from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
+from ..kernels.separable.staged import widens
 from .convolution import direct_layout
 from .depthwise import check_depthwise, check_pointwise, more_than_one, norm_sizes, normed
 from .sizes import check_sizes, check_steps
@@ -147,6 +148,7 @@ inverted_residual = Composite(
             "w_depth": pack.pack_blocks,
             "w_project": pack.pack_projection,
         },
+        widens=widens,
     ),
     epilogue=True,
     why="the expanded activations, six times the size of the input, never leave the kernel",

@@ -6,11 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....codegen.elementwise import staged
+from ....codegen.elementwise import Widened, staged
 from ....tvm.types import Attrs, Shape, Tensor
 from ...steps.images import Work
 from .lanes import Lanes, Reader, reader
 from .operands import FLOATS, Operands
+
+
+def in_floats(weight: Tensor, name: str) -> tuple[Tensor, Tensor | None]:
+    """A weight, of halves in a stage of floats, and that stage: for a form that reads it element by
+    element, where a conversion of each would take as long as the products.
+    """
+    if not isinstance(weight, Widened):
+        return weight, None
+    floats = weight.stage(name)
+    return floats, floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +39,11 @@ class Conv2d:
         reads it more than once.
         """
         return replace(self, x=staged(self.x))
+
+    def in_floats(self, name: str = "floats") -> tuple[Conv2d, Tensor | None]:
+        """The same, its weight so."""
+        weight, floats = in_floats(self.weight, f"{self.name}_{name}")
+        return replace(self, weight=weight), floats
 
     def reader(self, p: Lanes) -> tuple[Reader, Tensor | None]:
         """What reads the image under a tap of the window, and the padded copy that it reads."""

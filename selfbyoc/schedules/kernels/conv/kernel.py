@@ -24,6 +24,7 @@ from .form import Conv2d
 from .forms import form_of
 from .pixels import compute as pixels
 from .plan import ConvPlan, ConvPlans, plan
+from .widened import widens
 
 
 def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
@@ -91,8 +92,9 @@ def _inline(work: Work, found: Sequence[tuple[Any, ConvPlan]]) -> None:
     inline_injective(sch, stay)
 
 
-CONV = Kernel(plan, {"conv2d": conv2d}, schedule, {"weight": pack})
+CONV = Kernel(plan, {"conv2d": conv2d}, schedule, {"weight": pack}, widens=widens)
 _WEIGHTS = ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
 INCEPTION = Kernel(
-    plan, {"conv2d": conv2d, "max_pool2d": max_pool2d}, schedule, dict.fromkeys(_WEIGHTS, pack)
-)
+    plan, {"conv2d": conv2d, "max_pool2d": max_pool2d}, schedule, dict.fromkeys(_WEIGHTS, pack),
+    widens=widens,
+)  # fmt: skip

@@ -153,7 +153,7 @@ def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | No
     """The plan of a convolution by Winograd, or None where it is a direct one."""
     packing, out = ops.packing(conv, 1), conv.outputs[0][0]
     image, kernel = (value[0] for value in conv.inputs[:2])
-    known = packing.shape, packing.ahead
+    known = packing.shape, packing.ahead, 0, 2 if packing.held else 4
     return winograd.plan(image, kernel, conv.attrs, out, machine, conv.name, *known)
 
 

@@ -76,7 +76,7 @@ def _block(
     rows = None if plan.in_squares else _rows(sums, project, plan)
     image = _result(sums, rows, project, plan, residual, name)
     tables = tuple(table for layer in convs for table in layer.tables)
-    weights = tuple(layer.weight for layer in convs)
+    weights = tuple(layer.weight for layer in convs if isinstance(layer.weight, te.Tensor))
     return Stages(frame, hidden, taps, parts, sums, rows, image, tables, weights)
 
 

@@ -18,7 +18,7 @@ def pack_blocks(weight: Tensor, plan: object) -> Tensor:
 
     def element(b: PrimExpr, i: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr) -> PrimExpr:
         at = b * BLOCK + lane
-        return or_zero(at, channels, blocks * BLOCK, lambda c: weight(c, i, y, x))
+        return or_zero(at, channels, blocks * BLOCK, lambda c: weight(c, i, y, x), weight.dtype)
 
     shape = (blocks, *inner, BLOCK)
     return te.compute(shape, element, name=f"{weight.op.name}_packed")
@@ -36,15 +36,17 @@ def pack_projection(weight: Tensor, plan: Any) -> Tensor:
     def element(b: PrimExpr, k: PrimExpr, y: PrimExpr, x: PrimExpr, lane: PrimExpr) -> PrimExpr:
         at = b * BLOCK + lane
         step = k * fold + tir.floormod(at, fold)
-        return or_zero(
-            at, out * fold, blocks * BLOCK, lambda at: weight(tir.floordiv(at, fold), step, y, x)
-        )
+
+        def read(at: PrimExpr) -> PrimExpr:
+            return weight(tir.floordiv(at, fold), step, y, x)
+
+        return or_zero(at, out * fold, blocks * BLOCK, read, weight.dtype)
 
     shape = (blocks, channels // fold, 1, 1, BLOCK)
     return te.compute(shape, element, name=f"{weight.op.name}_folded")
 
 
-def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
+def unfolded(weight: Tensor, out: int, channels: int, name: str) -> Tensor:
     """What `pack_projection` packed as `pack_blocks` would have."""
     fold = channels // int(weight.shape[1])
     blocks = blocks_of(out)
@@ -58,7 +60,7 @@ def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
         return or_zero(b * BLOCK + lane, out, blocks * BLOCK, read)
 
     shape = (blocks, channels, 1, 1, BLOCK)
-    return te.compute(shape, element, name=f"{weight.op.name}_unfolded")
+    return te.compute(shape, element, name=f"{name}_unfolded")
 
 
 def read_vector(

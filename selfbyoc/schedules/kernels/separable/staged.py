@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ....codegen.elementwise import Widened
 from ....codegen.info.ops import Ops, OpView
+from ....graph import OpCall
 from ....machine import Machine
 from ....tvm import te
 from ....tvm.types import PrimExpr, Schedule, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents
 from ...steps.tiles import BLOCK, blocks_of
-from ..conv import kernel, staged
+from ..conv import kernel, staged, widened
 from ..conv.form import Conv2d
 from ..conv.groups.plan import GroupPlan
 from ..conv.layer import Layer as Window
@@ -68,7 +70,7 @@ def compute(
         conv, weight = layer.conv, layer.weight
         out = conv.outputs[0][0]
         if int(weight.shape[1]) < layer.channels:
-            weight = unfolded(weight, out[1], layer.channels)
+            weight = unfolded(weight, out[1], layer.channels, conv.name)
         found = plan.convs.of(conv.name)
         if isinstance(found, GroupPlan):
             weight = _of_groups(weight)
@@ -79,10 +81,12 @@ def compute(
     return StagedStages(x, stages)
 
 
-def _of_groups(weight: Tensor) -> View:
+def _of_groups(weight: Tensor) -> View | Widened:
     """A depthwise weight as lanes that are groups read it, one channel before and after each: it
     lies so.
     """
+    if isinstance(weight, Widened):
+        return Widened(_of_groups(weight.halves))
     blocks, _, *window, lanes = extents(weight)
     shape = (blocks, 1, 1, *window, lanes)
     return View(shape, weight.dtype, lambda b, o, *index: weight(b, *index))
@@ -99,3 +103,8 @@ def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -
 def schedule(sch: Schedule, stages: StagedStages, plan: StagedPlan) -> None:
     """Stage by stage."""
     staged.schedule(sch, stages, plan.convs)
+
+
+def widens(plan: object, call: OpCall) -> str:
+    """Why the weight of a convolution is packed as floats; by blocks of channels, none is."""
+    return widened.widens(plan.convs, call) if isinstance(plan, StagedPlan) else ""

@@ -6,11 +6,11 @@ Times are cycles of all cores, for each pair of an input and an output channel.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....machine import Machine
+from ....ops.winograd import is_allowed
 from ....tvm.types import Attrs
 from ...steps.tiles import BLOCK
 from .integers import FORMS_OF_WORDS, LEVELS
@@ -53,8 +53,7 @@ def forms(
     plain = window in known and kernel[3] == window and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == (1, 1) and len(set(attrs["dilation"])) == 1
     plain = plain and min(image[1] * (LEVELS if direct_word else 1), out[1]) >= BLOCK
-    allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
-    return [0, *known[window]] if allowed and plain else [0]
+    return [0, *known[window]] if is_allowed() and plain else [0]
 
 
 def costs(
@@ -64,11 +63,13 @@ def costs(
     out: Sequence[int],
     cpu: Machine,
     direct_word: float = 0,
+    direct_bytes: int = 4,
 ) -> dict[int, Cost]:
     """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0.
 
     Of words of two levels, channels of the image are words; the direct convolution multiplies
-    `direct_word` levels meanwhile.
+    `direct_word` levels meanwhile. An element of its weight has `direct_bytes`, of one that is
+    transformed four.
     """
     window, pixels = kernel[2], out[0] * out[2] * out[3]
     images = as_images(out, apart(attrs))
@@ -79,7 +80,7 @@ def costs(
         if m == 0:
             depth = LEVELS / direct_word if direct_word else 1.0
             products = depth * DIRECT_TIME * window**2 * pixels / peak
-            reading = depth * 4 * window**2 / cpu.shared_bandwidth
+            reading = depth * direct_bytes * window**2 / cpu.shared_bandwidth
             return Cost(products, reading, PIXEL_CYCLES * pixels * sides)
         channels = (image[1], out[1])
         t = usual_tiling(images, m, window, channels, cpu)

@@ -93,18 +93,21 @@ def plan(
     packed_shape: Shape | None = None,
     ahead: bool = True,
     direct_word: float = 0,
+    direct_bytes: int = 4,
 ) -> WinogradPlan | None:
     """The plan of the convolution `name`, or None where it is the direct one.
 
     `image`, `kernel` and `out` are [N, C, H, W], [O, I, H, W] and [N, O, H, W]. A weight that came
     packed ahead of time says by its `packed_shape` what it was packed for. One that is no constant
     (`ahead` is False) would be transformed at every call: that costs more than it saves. Of words
-    of two levels, `direct_word` are the levels that the direct convolution multiplies meanwhile.
+    of two levels, `direct_word` are the levels that the direct convolution multiplies meanwhile;
+    `direct_bytes` are those of an element of its weight.
     """
     if not ahead:
         return None
     batches = BATCHES if is_symbolic(out[0]) else (out[0],)
-    found = [costs(image, kernel, attrs, [n, *out[1:]], machine, direct_word) for n in batches]
+    direct = direct_word, direct_bytes
+    found = [costs(image, kernel, attrs, [n, *out[1:]], machine, *direct) for n in batches]
     usual = usual_form(found)
     m = choose(f"{name}.winograd", near(found[-1], usual), usual)
     if packed_shape is not None:

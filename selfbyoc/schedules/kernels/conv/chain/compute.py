@@ -9,7 +9,7 @@ from .....codegen.info.ops import Ops, OpView
 from .....tvm import te, tir
 from .....tvm.types import PrimExpr, Tensor
 from ....steps.tensors import extents, split_index
-from ..form import Conv2d
+from ..form import Conv2d, in_floats
 from ..kernel import convolution
 from ..lanes import lane_of, reader
 from ..pixels.compute import product
@@ -27,6 +27,8 @@ class MeltedStages:
     second: Tensor  # tiles of the second convolution
     result: Tensor
     copy: Tensor | None = None  # the padded rows of the image
+    floats_1: Tensor | None = None  # of weights of halves
+    floats_2: Tensor | None = None
 
 
 def compute(
@@ -77,7 +79,11 @@ def _melted(
     x: Tensor, weights: tuple[Tensor, ...], biases: Sequence[Tensor | None], ops: Ops, m: Melted
 ) -> MeltedStages:
     """Both convolutions by blocks of the second one's rows; the block's number is an axis."""
-    zero, (w1, w2), p, first = tir.const(0, "float32"), weights, m.second.lanes, m.first.lanes
+    zero, p, first = tir.const(0, "float32"), m.second.lanes, m.first.lanes
+    (w1, floats_1), (w2, floats_2) = (
+        in_floats(w, f"{name}_floats")
+        for w, name in zip(weights, ("conv2d", "conv2d_1"), strict=True)
+    )
     blocks, *_, rows1 = extents(w1)
     batch = ops.conv2d_1.outputs[0][0][0]
     hidden, (top, left) = ops.conv2d.outputs[0][0], ops.conv2d_1.attrs["padding"][:2]
@@ -112,7 +118,7 @@ def _melted(
 
     block = te.compute((batch, p.chunks, hidden[1], m.lanes), between, name="conv2d_1_pad")
     second, result = _second(block, w2, m, ops.conv2d_1, biases[1])
-    return MeltedStages(tiles, block, second, result, copy)
+    return MeltedStages(tiles, block, second, result, copy, floats_1, floats_2)
 
 
 def _second(

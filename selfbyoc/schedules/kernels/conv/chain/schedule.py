@@ -13,6 +13,7 @@ from ..padding import pad_rows
 from ..pixels.schedule import tile_under, tiles_of
 from ..plan import ConvPlans
 from ..staged import StagedStages
+from ..widened import widens
 from .compute import MeltedStages, compute
 from .plan import ChainPlan, Melted, plan_chain
 
@@ -36,7 +37,7 @@ def _melted(sch: Schedule, stages: MeltedStages, m: Melted) -> None:
     work = Work(sch)
     # 1. A task is a block of rows of the result; its channels follow one another, with the weights
     # in L1.
-    outer = tiles_of(work, Facts(sch, stages.second), m.second)
+    outer = tiles_of(work, Facts(sch, stages.second), m.second, floats=stages.floats_2)
     task = sch.fuse(*outer[:2])
     # 2. What the block reads is padded row by row, and each row's tiles are computed just before.
     sch.compute_at(stages.between, task, preserve_unit_loops=True)
@@ -45,7 +46,7 @@ def _melted(sch: Schedule, stages: MeltedStages, m: Melted) -> None:
     row, column = sch.split(lane, [None, m.second.lanes.pitch])
     b, r = sch.split(channel, [None, first.shape[-3]])
     sch.reorder(row, b, r, column)
-    tile_under(work, first, m.first, b)
+    tile_under(work, first, m.first, b, floats=stages.floats_1)
     sch.parallel(task)
     if stages.copy is not None:
         pad_rows(work, Facts(sch, stages.copy), m.first.lanes, m.first.vector)
@@ -53,4 +54,8 @@ def _melted(sch: Schedule, stages: MeltedStages, m: Melted) -> None:
         last()
 
 
-CHAIN = Kernel(plan_chain, compute, schedule, {"w1": pack, "w2": pack})
+def _widens(plan: ChainPlan, call: OpCall) -> str:
+    return widens(plan, call) if isinstance(plan, ConvPlans) else ""
+
+
+CHAIN = Kernel(plan_chain, compute, schedule, {"w1": pack, "w2": pack}, widens=_widens)

@@ -24,11 +24,12 @@ class PixelStages:
     result: Stage
     copy: Stage | None = None  # the padded rows, where the image does not lie so already
     parts: Tensor | None = None  # the sums over some input channels, where the tiles add several
+    floats: Stage | None = None  # of a weight of halves
 
 
 def convolution(conv: Conv2d, plan: PixelPlan) -> PixelStages:
     """The tiles of a convolution with a packed weight, and the result read out of them."""
-    conv = conv.staged()
+    conv, floats = conv.staged().in_floats()
     weight, out, groups, p = conv.weight, conv.out, conv.attrs["groups"], plan.lanes
     blocks, per_group, _, _, rows = extents(weight)
     read, copy = conv.reader(p)
@@ -54,7 +55,7 @@ def convolution(conv: Conv2d, plan: PixelPlan) -> PixelStages:
     def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
         return tiles(n, tir.floordiv(y, p.rows), *split_index(o, rows), *lane_of(p, y, z))
 
-    return PixelStages(tiles, te.compute(out, element, name=conv.name), copy, parts)
+    return PixelStages(tiles, te.compute(out, element, name=conv.name), copy, parts, floats)
 
 
 def _depthwise(conv: Conv2d, plan: PixelPlan, read: Reader, copy: Tensor | None) -> PixelStages:

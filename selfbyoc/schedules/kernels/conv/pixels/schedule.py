@@ -9,6 +9,7 @@ from ....steps.loops import vectorize, vectorize_row
 from ....steps.parallel import parallel_over
 from ....steps.registers import out_of_registers, start_parts, unroll_tile
 from ..padding import copy_rows, pad_rows
+from ..widened import widen
 from ..window import accumulate
 from .compute import PixelStages
 from .plan import PixelPlan
@@ -21,7 +22,7 @@ def schedule(work: Work, stages: PixelStages, plan: PixelPlan) -> None:
     sch, p, block = work.sch, plan.lanes, Facts(work.sch, stages.tiles)
     # Of tiles that add several parts, it is the parts that multiply.
     steps = (block if stages.parts is None else Facts(sch, stages.parts)).steps
-    outer = tiles_of(work, block, plan, stages.parts)
+    outer = tiles_of(work, block, plan, stages.parts, stages.floats)
     apart = len(block.spatial) == 5  # channels by themselves
     pad = None if stages.copy is None else Facts(sch, stages.copy)
     if apart and pad is not None and pad.shape[1] == block.shape[1]:
@@ -37,15 +38,17 @@ def schedule(work: Work, stages: PixelStages, plan: PixelPlan) -> None:
     parallel_over(sch, outer, steps / plan.vector)
 
 
-def tiles_of(work: Work, block: Facts, plan: PixelPlan, parts: Block = None) -> list[Loop]:
+def tiles_of(
+    work: Work, block: Facts, plan: PixelPlan, parts: Block = None, floats: Block = None
+) -> list[Loop]:
     """The tiles of a task, and its pixels out of them; -> the loops over tasks."""
     sch, apart = work.sch, len(block.spatial) == 5
     image = _pixels(work, block, plan)
     if image is None:
-        copy = _tile_in_registers(work, block, plan, parts)
+        copy = _tile_in_registers(work, block, plan, parts, floats)
         return list(sch.get_loops(copy))[: 2 if apart else 3]
     outer = _tasks(sch, image, 1 if apart else block.shape[-3], plan)
-    tile_under(work, block, plan, outer[-1], parts)
+    tile_under(work, block, plan, outer[-1], parts, floats)
     work.done.add(image.name)
     return outer
 
@@ -70,25 +73,42 @@ def _tasks(sch: Schedule, image: Facts, rows: int, plan: PixelPlan) -> list[Loop
     return [n, b, chunk] if rows == 1 else [n, chunk, b]
 
 
-def tile_under(work: Work, block: Facts, plan: PixelPlan, loop: Loop, parts: Block = None) -> None:
+def tile_under(
+    work: Work,
+    block: Facts,
+    plan: PixelPlan,
+    loop: Loop,
+    parts: Block = None,
+    floats: Block = None,
+) -> None:
     """The tiles that an iteration of a loop reads, computed at its beginning."""
     written, added = out_of_registers(work.sch, block.block, parts)
     work.sch.compute_at(written, loop, preserve_unit_loops=True)
-    _sums_in_registers(work, added, written, plan)
+    _sums_in_registers(work, added, written, plan, floats)
 
 
-def _tile_in_registers(work: Work, block: Facts, plan: PixelPlan, parts: Block) -> Block:
+def _tile_in_registers(
+    work: Work, block: Facts, plan: PixelPlan, parts: Block, floats: Block
+) -> Block:
     """Tiles where they stand; -> what writes them."""
     written, added = out_of_registers(work.sch, block.block, parts)
-    _sums_in_registers(work, added, written, plan)
+    _sums_in_registers(work, added, written, plan, floats)
     return written
 
 
-def _sums_in_registers(work: Work, sums: Block, copy: Block, plan: PixelPlan) -> None:
+def _sums_in_registers(
+    work: Work, sums: Block, copy: Block, plan: PixelPlan, floats: Block
+) -> None:
     sch, block = work.sch, Facts(work.sch, sums)
     apart = len(block.spatial) == 5
+    loops = list(sch.get_loops(copy))
+    adds = len(Facts(sch, copy).reduction)
+    shared = loops[-1] if adds else loops[-4]
     around = _register_tile(work, copy, plan, apart)
     sch.compute_at(block.block, around, preserve_unit_loops=True)
+    if floats is not None:
+        # Once for all tiles of a task, of the channels that these read together.
+        widen(work, floats, shared, plan.vector)
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
     rows = [] if apart else [loops[block.spatial[-3].position]]
     tile = [*rows, loops[block.spatial[-1].position]]

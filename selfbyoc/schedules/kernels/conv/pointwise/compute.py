@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .....tvm import te, tir
@@ -27,6 +28,9 @@ class PointwiseStages:
         None  # sums over the other input channels, where `sums` is over the last ones
     )
     parts: Stage | None = None  # what `before` adds
+    # Of a weight of halves: the floats that the sums read, and those that the parts do.
+    floats: Stage | None = None
+    floats_before: Stage | None = None
 
 
 def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
@@ -35,8 +39,9 @@ def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
     """
     if plan.panels == IN_PLACE or plan.padded is not None:
         conv = conv.staged()
-    weight, out, name, times = conv.weight, conv.out, conv.name, conv.operands.times
-    blocks, channels, high, wide, rows = extents(weight)
+    asked, (conv, floats) = conv, conv.in_floats()
+    out, name, times = conv.out, conv.name, conv.operands.times
+    blocks, channels, high, wide, rows = extents(conv.weight)
     lanes, width = plan.lanes, out[3]
     pixel, pixels, copy = _image(conv, plan)
     panels = None
@@ -48,18 +53,27 @@ def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
     read = pixel if panels is None else panels
 
     def part_of(
-        n: PrimExpr, b: PrimExpr, r: PrimExpr, t: PrimExpr, lane: PrimExpr, part: PrimExpr
+        weight: Tensor,
+        n: PrimExpr,
+        b: PrimExpr,
+        r: PrimExpr,
+        t: PrimExpr,
+        lane: PrimExpr,
+        part: PrimExpr,
     ) -> PrimExpr:
         c = part * depth + k
         element, factor = read(n, t, c, ry, rx, lane), weight(b, c, ry, rx, r)
         return te.sum(times(element, factor), axis=[k, ry, rx])
 
     shape = (out[0], blocks, rows, plan.tiles, lanes)
-    last, parts, before = channels // depth - 1, None, None
+    last, parts, before, floats_before = channels // depth - 1, None, None, None
     if last:
-        parts, before = partial_sums(shape, last, part_of, f"{name}_before")
+        own, floats_before = asked.in_floats("floats_before")
+        parts, before = partial_sums(shape, last, partial(part_of, own.weight), f"{name}_before")
     sums = te.compute(
-        shape, lambda n, b, r, t, lane: part_of(n, b, r, t, lane, last), name=f"{name}_product"
+        shape,
+        lambda n, b, r, t, lane: part_of(conv.weight, n, b, r, t, lane, last),
+        name=f"{name}_product",
     )
 
     def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
@@ -67,7 +81,7 @@ def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
         return sums(*index) if before is None else before(*index) + sums(*index)
 
     result = te.compute(out, element, name=name)
-    return PointwiseStages(sums, result, pixels, copy, panels, before, parts)
+    return PointwiseStages(sums, result, pixels, copy, panels, before, parts, floats, floats_before)
 
 
 def _image(conv: Conv2d, plan: PointwisePlan) -> tuple[Any, Tensor | None, Tensor | None]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....tvm import region_buffer
-from .....tvm.types import Block, Loop, Schedule
+from .....tvm.types import Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
 from ....steps.loops import PARTITION, prefetch_residual, vectorize
 from ....steps.parallel import parallel_over
 from ....steps.registers import start_parts, unroll_tile
 from ..padding import pad_rows
+from ..widened import widen
 from .compute import PointwiseStages
 from .plan import APART, IN_TASK, PointwisePlan
 
@@ -70,8 +71,10 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     # 2. A residual in memory, 64x56x56 to 256: 634 -> 283 us; all in the last cache 243 -> 224.
     prefetch_residual(sch, ro, image)
     _sums(work, sums, ro, plan)
+    if stages.floats is not None:
+        widen(work, stages.floats, b if in_task else outer[-1], plan.vector)
     if before is not None:
-        _before(work, before, stages.parts, t if in_task else outer[-1], plan)
+        _before(work, before, stages, t if in_task else outer[-1], plan)
     # 3. A panel where it is read: by one task, or by several.
     if stages.panels is not None:
         _panels(work, Facts(sch, stages.panels), t if in_task else None, plan)
@@ -110,7 +113,9 @@ def _sums(work: Work, sums: Facts, loop: Loop, plan: PointwisePlan) -> None:
     work.finish += start_parts(sch, sums.block, [k])
 
 
-def _before(work: Work, sums: Facts, parts: Block, loop: Loop, plan: PointwisePlan) -> None:
+def _before(
+    work: Work, sums: Facts, stages: PointwiseStages, loop: Loop, plan: PointwisePlan
+) -> None:
     """The sums of a task but those of the last input channels, in L2: channels in blocks, and in
     each all register tiles.
     """
@@ -122,7 +127,9 @@ def _before(work: Work, sums: Facts, parts: Block, loop: Loop, plan: PointwisePl
     unroll_tile(sch, [*part, *around, ro], [ri, lane], plan.vector)
     work.finish += start_parts(sch, sums.block, part)
     work.done.add(sums.name)
-    _sums(work, Facts(sch, parts), ro, plan)
+    _sums(work, Facts(sch, stages.parts), ro, plan)
+    if stages.floats_before is not None:
+        widen(work, stages.floats_before, b, plan.vector)
 
 
 def _panels(work: Work, panels: Facts, loop: Loop | None, plan: PointwisePlan) -> None:

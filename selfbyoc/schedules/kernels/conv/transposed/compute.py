@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .....codegen.elementwise import Widened
 from .....graph import OpCall
 from .....tvm import te, tir
 from .....tvm.types import PrimExpr, Stage, Tensor
@@ -24,8 +25,10 @@ class TransposedStages:
     result: Stage
 
 
-def _section(weights: Tensor, part: Part) -> View:
+def _section(weights: Tensor, part: Part) -> View | Widened:
     """A part's weights in the row of all, as the tensor that they are."""
+    if isinstance(weights, Widened):
+        return Widened(_section(weights.halves, part))
 
     def read(*index: PrimExpr) -> PrimExpr:
         at: PrimExpr = 0

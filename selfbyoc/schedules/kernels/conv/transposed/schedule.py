@@ -48,5 +48,7 @@ def _interleave(sch: Schedule, block: Facts, plan: TransposedPlan) -> None:
     parallel_outer(sch, [*outer, group], block.size, plan.machine)
 
 
-OF_IMAGES = Kernel(plan, {"conv2d_transpose": transposed}, schedule, {"weight": pack})
+OF_IMAGES = Kernel(
+    plan, {"conv2d_transpose": transposed}, schedule, {"weight": pack}, widens=lambda *_: ""
+)
 OF_ROWS = Kernel(plan, {"conv1d_transpose": transposed}, schedule, {"weight": pack})
