@@ -2,6 +2,8 @@
 `build(activations="int8")`.
 """
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -15,7 +17,8 @@ from selfbyoc.analysis.kernels import kernels
 from selfbyoc.errors import InputError, TargetError
 from selfbyoc.machine import host
 from selfbyoc.ops.few_bits import levels_of_rows
-from selfbyoc.tvm import make_target
+from selfbyoc.tir.lowering import finished, machine_code
+from selfbyoc.tvm import make_target, module_source
 
 
 def by_levels(shape, units, bits, group, has_zeros=True, bias=None):
@@ -103,6 +106,26 @@ def test_every_cpu_sums_the_same(cpu, bits, dtype):
     if host.runs(target):
         x = np.random.default_rng(3).standard_normal((5, 96)).astype(F32)
         close(library(x)[0], rounded(x, 32) @ weight.T)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "bits", "wanted"),
+    [
+        ("haswell", 4, ("vpmaddubsw", "vpaddw")), ("haswell", 8, ("vpmaddwd",)),
+        ("nehalem", 2, ("pmaddubsw", "paddw")), ("x86-64", 4, ("pmaddwd",)),
+        ("cascadelake", 4, ("vpdpbusd",)), ("cascadelake", 8, ("vpdpbusd",)),
+    ],
+)  # fmt: skip
+def test_words_are_multiplied_by_the_instructions_that_there_are(cpu, bits, wanted):
+    """Bytes of 8 bits never by vpmaddubsw, which saturates."""
+    target = make_target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}")
+    mod, _ = module((5, 96), 21, bits, 32)
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
+    _, scheduled = kernel.schedule(target)
+    func = finished(scheduled.mod["main"], target).with_attr("global_symbol", "main")
+    code = module_source(machine_code(func, "main", target), "asm")
+    assert all(re.search(rf"\s{name}\s", code) for name in wanted), wanted
+    assert ("pmaddubsw" in code) == ("pmaddubsw" in wanted[0])
 
 
 @pytest.mark.parametrize(
