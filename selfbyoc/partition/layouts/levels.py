@@ -28,8 +28,7 @@ Decided = tuple[IRModule, list["Match"], "Report"]
 def with_levels_in_order(decided: Decided, decide: Callable[[IRModule], Decided]) -> Decided:
     """A prepared module, its matches and their report; `decide` makes these of another module."""
     prepared, matches, _ = decided
-    before = _wrong(decided)
-    if not any(before):
+    if not _are_elsewhere(decided):
         return decided
     found = [decided]
 
@@ -39,22 +38,32 @@ def with_levels_in_order(decided: Decided, decide: Callable[[IRModule], Decided]
 
     _, told = reordered(prepared, matches, matched, LAYOUT)
     new, matches, report = found[-1]
-    is_better = _wrong(found[-1]) < before
+    is_better = _slow(found[-1]) < _slow(decided)
     return (new, matches, replace(report, layouts=str(told))) if is_better else decided
 
 
-def _wrong(decided: Decided) -> tuple[int, int]:
-    """How many dequantizes are left beside convolutions that lie elsewhere, and how many of these
-    are of integers, with no schedule of their own.
-    """
-    prepared, matches, report = decided
+def _are_elsewhere(decided: Decided) -> bool:
+    """Whether one of them, that no kernel of bytes reads, is in another layout."""
+    graph = reader.read_as_written(decided[0]["main"]).graph
+    slow = _without_schedule(decided)
+    if decided[2].left.get("dequantize"):
+        slow += [call for call in graph.ops if call.kind == "conv2d" and _is_of_levels(call, graph)]
+    return any(call.attrs["data_layout"] != LAYOUT for call in slow)
+
+
+def _slow(decided: Decided) -> tuple[int, int]:
+    """What no kernel of bytes reads: dequantizes, and convolutions of integers."""
+    return decided[2].left.get("dequantize", 0), len(_without_schedule(decided))
+
+
+def _without_schedule(decided: Decided) -> list[OpCall]:
+    """The convolutions of integers that no composite with a schedule of its own takes."""
+    prepared, matches, _ = decided
     graph = reader.read_as_written(prepared["main"]).graph
-    elsewhere = [c for c in graph.ops if c.kind == "conv2d" and c.attrs["data_layout"] != LAYOUT]
     own = (m for m in matches if m.composite.kernel or m.composite.schedule)
-    scheduled = {source for match in own for call in match.ops for source in call.sources}
-    integers = [c for c in elsewhere if _is_of_integers(c) and scheduled.isdisjoint(c.sources)]
-    is_left = any(_is_of_levels(call, graph) for call in elsewhere)
-    return report.left.get("dequantize", 0) if is_left else 0, len(integers)
+    taken = {source for match in own for call in match.ops for source in call.sources}
+    convs = (call for call in graph.ops if call.kind == "conv2d" and _is_of_integers(call))
+    return [conv for conv in convs if taken.isdisjoint(conv.sources)]
 
 
 def _is_of_levels(conv: OpCall, graph: OpGraph) -> bool:
