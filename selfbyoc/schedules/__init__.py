@@ -9,6 +9,7 @@ from .composites.conv_transpose import conv1d_transpose, conv2d_transpose
 from .composites.convolution import conv2d, conv2d_nhwc
 from .composites.dense import dense
 from .composites.dense_chain import dense_gelu_dense
+from .composites.dense_integers import dense_integers
 from .composites.depthwise import depthwise_pointwise
 from .composites.few_bits import dense_few_bits
 from .composites.inception import inception, parallel_conv2d
@@ -48,6 +49,7 @@ BUILTIN = (
     rms_norm_dense,
     conv2d_narrowed,
     conv2d_narrowed_any_layout,
+    dense_integers,
     conv2d,
     conv2d_nhwc,
     conv2d_transpose,

@@ -135,7 +135,7 @@ INVERTED = {
 def narrowed(shift=None, bound=None, between=same, dtype="int8", out="int32", layout=None, also=()):
     def program(x, w, b):
         attrs = {"padding": 1, "out_dtype": out, **(layout or {})}
-        sums = op.bias_add(op.conv2d(x, w, **attrs), b, axis=3 if layout else 1)
+        sums = op.bias_add(op.conv2d(x, w, **attrs), b, axis=1)
         y = between((shift or (lambda y: op.right_shift(y, 10)))(sums))
         done = op.cast((bound or (lambda y: op.clip(y, a_min=-128, a_max=127)))(y), dtype=dtype)
         return (done, *(f(sums) for f in also))
@@ -399,9 +399,10 @@ ROWS = [
         missed("right_shift", "op clip", "op right_shift")),
     Row("a wide result", N, narrowed(dtype="int16"), NARROWED, "cast",
         refused("the result is int16, not 8 bits")),
-    Row("another layout", N, narrowed(layout=NHWC),
-        {"x": ((1, 7, 9, 5), "int8"), "w": ((3, 3, 5, 6), "int8"), "b": ((6,), "int32")}, "cast",
-        missed("conv2d", "data_layout='NCHW'", "data_layout='NHWC'", attribute="data_layout")),
+    Row("another layout of the weight", N, narrowed(layout={"kernel_layout": "HWIO"}),
+        {"x": ((1, 5, 7, 9), "int8"), "w": ((3, 3, 5, 6), "int8"), "b": ((6,), "int32")}, "cast",
+        missed("conv2d", "kernel_layout='OIHW'", "kernel_layout='HWIO'",
+               attribute="kernel_layout")),
     Row("another reader of the sums", N, narrowed(also=[op.abs]), NARROWED, "cast",
         used("bias_add", "abs")),
     Row("a shift of each channel", N, narrowed(shift=lambda y: op.right_shift(y, y)), NARROWED,

@@ -16,8 +16,8 @@ QUANTIZE, DEQUANTIZE = "quantize", "dequantize"  # between floats and levels of 
 LEVELS = ("int8", "uint8")
 INTEGERS = (*LEVELS, "int32", "int64")
 OF_INTEGERS = (
-    "add", "cast", "clip", "fixed_point_multiply", "maximum", "minimum", "multiply", "relu",
-    "requantize", "requantize_by_channel", "right_shift", "subtract",
+    "add", "cast", "clip", "fixed_point_multiply", "less", "maximum", "minimum", "multiply",
+    "relu", "requantize", "requantize_by_channel", "right_shift", "subtract", "where",
 )  # fmt: skip
 WIDENS = (DEQUANTIZE, "cast", "fixed_point_multiply", "requantize")  # what a residual is made by
 
@@ -49,7 +49,7 @@ def ends_in(call: OpCall, value: Value) -> bool:
 
 def _computed_with(call: OpCall, value: Value) -> set[str]:
     if value.dtype in INTEGERS:
-        return set(INTEGERS if call.kind in OF_INTEGERS else ())
+        return {*INTEGERS, CONDITION} if call.kind in OF_INTEGERS else set()
     return {DTYPE, CONDITION, *(LEVELS if call.kind in (QUANTIZE, DEQUANTIZE) else ())}
 
 

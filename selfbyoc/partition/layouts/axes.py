@@ -107,6 +107,11 @@ def _on_elements(call: OpCall) -> Axes | None:
     return Axes(rank, inputs, (identity(rank),))
 
 
+def _of_numbers(call: OpCall) -> Axes | None:
+    """An op on elements that reads numbers besides."""
+    return None if any(value.ndim for value in call.inputs[1:]) else _on_elements(call)
+
+
 def _same(call: OpCall, attrs: Attrs, **more: Any) -> Axes:
     """All inputs and outputs have the same axes."""
     every = identity(call.inputs[0].ndim)
@@ -220,12 +225,14 @@ _RULES: Mapping[str, Callable[[OpCall], Axes | None]] = {
     "bias_add": _per_channel,
     "concatenate": _along,
     "dequantize": _per_channel,
+    "fixed_point_multiply": _of_numbers,
     "global_avg_pool2d": _pool,
     "max": _reduction,
     "max_pool2d": _pool,
     "mean": _reduction,
     "nn.pad": _pad,
     "quantize": _per_channel,
+    "requantize": _of_numbers,
     "requantize_by_channel": _per_channel,
     "resize2d": _pool,
     "softmax": _softmax,

@@ -57,6 +57,10 @@ def key_of(value: Value, order: Order) -> Key:
     return tuple(axis for axis in order if value.shape[axis] != 1) if value.is_static else order
 
 
+def _is_cut(reader: OpCall | None) -> bool:
+    return reader is not None and reader.kind != "reshape"
+
+
 class Flow:
     """The values of a graph without its transposes, and who reads them how."""
 
@@ -113,8 +117,8 @@ class Flow:
         orders_read = [(self.wanted(use, orders), use) for use in uses]
         moved = {key_of(value, order) for order, _ in orders_read} - {key_of(value, there)}
         produced = self.graph.producer(value) is not None
-        # A reshape cuts as well: axes of extent 1 elsewhere.
-        cuts = sum(order != there and use.call is not None for order, use in orders_read)
+        # A reshape cuts as well: axes of extent 1 elsewhere. Two in a row are one.
+        cuts = sum(order != there and _is_cut(use.call) for order, use in orders_read)
         return Cost(size(value) * len(moved), cuts if produced else 0)
 
     def total(self, orders: Orders) -> Cost:

@@ -15,8 +15,14 @@ from ...ops.mathfn import clamp
 from ...ops.rounded import round_away, round_even
 from ...tvm import te, tir
 from ...tvm.types import PrimExpr, Tensor
-from ..kernels.rows.compute import Dense, in_tiles, result, unit_of
-from ..kernels.rows.quantized import QuantizedNormalPlan, pack, plan_normal, sums_of_words
+from ..kernels.rows.compute import Dense, in_tiles
+from ..kernels.rows.quantized import (
+    QuantizedNormalPlan,
+    of_integers,
+    pack,
+    plan_normal,
+    sums_of_words,
+)
 from ..kernels.rows.rowwise import Rowwise, layer_norm
 from ..kernels.rows.schedule import schedule_normal
 from ..kernels.words import Words, counted
@@ -111,15 +117,9 @@ def _compute(
     )
     words = Words(levels, len(tiled) - 1, plan.products).stage()
     zero = counted(tir.const(0, "int32"), "int8", plan.products)
-    found, exact = sums_of_words(words, weight, zero, plan.dense)
-    unit = unit_of(found.sums, out[0][-1])
-
-    def output(*i: PrimExpr) -> PrimExpr:
-        return exact(*i) if bias is None else exact(*i) + bias(unit(*i))
-
-    outputs = te.compute(found.sums.shape, output, name="outputs")
-    stored = result(rows, outputs, out[0][-1])
-    return Dense(found, outputs, stored, Rowwise((levels, *before), words))
+    found = sums_of_words(words, weight, zero, plan.dense)
+    stored = of_integers(found, bias, out[0][-1], plan.dense.product)
+    return Dense(found[0], *stored, Rowwise((levels, *before), words))
 
 
 def _byte(y: Node) -> Node:

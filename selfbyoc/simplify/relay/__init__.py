@@ -11,6 +11,7 @@ from ...ir.relay.rewrite import rewritten
 from .equal_casts import EqualCasts
 from .inline import without_primitives
 from .integers import integers_as_levels
+from .lowered import as_lowered
 from .multiplied import outputs_apart
 from .multipliers import multipliers_as_scales
 from .requantised import scales_by_channel
@@ -20,6 +21,7 @@ Passes = tuple[Callable[[Any], Any], ...]
 
 BEFORE_HALVES: Passes = (without_primitives, relay.transform.InferType())
 BEFORE_LEVELS: Passes = (
+    lambda mod: rewritten(mod, as_lowered),
     lambda mod: rewritten(mod, multipliers_as_scales),
     lambda mod: rewritten(mod, EqualCasts()),
     lambda mod: rewritten(mod, integers_as_levels),

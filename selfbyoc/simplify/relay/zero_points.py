@@ -1,11 +1,14 @@
-"""Relay: a requantised qnn.conv2d around zero points as one around 0, which kernels whose sums stay
-integers take. Exact: what the zero point of the image adds to a sum depends on the output alone.
+"""Relay: a requantised product of levels (qnn.conv2d, qnn.dense) around zero points as one of
+integers around 0, which kernels whose sums stay integers take. Exact: what the zero point of the
+activation adds to a sum depends on the output alone.
 
-    requantize(conv2d(x, weight, zero) + bias)
-      ->  requantize(conv2d(pad(x, zero), weight, 0) + (bias - zero * sum(weight)))
+    requantize(qnn.conv2d(x, weight, zero) + bias)
+      ->  requantize(conv2d(pad(x, zero), weight) + (bias - zero * sum(weight)))
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,45 +20,80 @@ from ..levels import number
 from ..padded_levels import holds
 from .multiplied import one_input_each
 
+_BEHIND = ("add", "nn.bias_add")
+_OF_CONV = ("strides", "dilation", "groups", "channels", "kernel_size", "data_layout", "out_layout")
+
+
+@dataclass(frozen=True)
+class _Product:
+    """Around 0: its sums, what its zero point adds for each output, and the axis of these."""
+
+    sums: Expr
+    added: np.ndarray
+    axis: int
+
 
 def around_zero_points(made: Made, to: Editor) -> Expr | None:
     """The sums of constant weights that are requantised, by one scale or one for each channel,
-    perhaps with a constant bias.
+    perhaps with a bias.
     """
     if made.name != "qnn.requantize" or not all(size_one(to, x) for x in made.args[2:]):
         return None
-    sums, bias = to.made(made.args[0]), np.zeros((), "int32")
-    if sums is not None and sums.name in ("add", "nn.bias_add"):
-        given = to.array(sums.args[1])
-        sums, bias = to.made(sums.args[0]), bias if given is None else given
-        if given is None:
-            return None
-    if sums is None or sums.name != "qnn.conv2d":
+    behind = to.made(made.args[0])
+    biased = behind if behind is not None and behind.name in _BEHIND else None
+    found = _of_product(behind if biased is None else to.made(biased.args[0]), to)
+    if found is None:
         return None
-    moved = _around_zero(sums, bias, to)
-    return None if moved is None else to.again(made, [moved, *made.args[1:]])
+    sums = _biased(found, biased, to)
+    return None if sums is None else to.again(made, [sums, *made.args[1:]])
 
 
-def _around_zero(conv: Made, bias: np.ndarray, to: Editor) -> Expr | None:
-    zeros = [to.array(number(zero, to)) for zero in conv.args[2:4]]
-    if any(zero is None or zero.size != 1 for zero in zeros):
+def _biased(found: _Product, bias: Made | None, to: Editor) -> Expr | None:
+    """The sums with their bias: one of constants, unless nothing is added to it."""
+    if bias is None and not found.added.any():
+        return found.sums
+    given = np.zeros((), "int32") if bias is None else to.array(bias.args[1])
+    if bias is not None and not found.added.any():
+        return to.again(bias, [found.sums, *bias.args[1:]])
+    if given is None or given.size not in (1, found.added.size):
         return None
-    points = [int(zero.flat[0]) for zero in zeros if zero is not None]
-    array = around_zero(to.array(conv.args[1]), zeros[1], 0)
-    if array is None or array.dtype != np.int8 or not holds(conv.args[0], conv.args[2], to):
+    moved = (given.reshape(-1) + found.added).astype("int32")
+    return to.emit("bias_add", found.sums, to.constant(moved), axis=found.axis)
+
+
+def _of_product(product: Made | None, to: Editor) -> _Product | None:
+    if product is None or product.name not in ("qnn.conv2d", "qnn.dense"):
         return None
+    x, weight, *zeros = product.args[:4]
+    arrays = [to.array(number(zero, to)) for zero in zeros]
+    if any(zero is None or zero.size != 1 for zero in arrays):
+        return None
+    array = around_zero(to.array(weight), arrays[1], 0)
+    is_wide = str(product.raw["out_dtype"]) != "int32"
+    if array is None or array.dtype != np.int8 or is_wide or not holds(x, zeros[0], to):
+        return None
+    (zero,) = (int(point.flat[0]) for point in arrays[:1] if point is not None)
+    return (_dense if product.name == "qnn.dense" else _conv2d)(product, array, zero, to)
+
+
+def _dense(product: Made, weight: np.ndarray, zero: int, to: Editor) -> _Product:
+    sums = to.call("nn.dense", product.args[0], to.constant(weight), out_dtype="int32")
+    return _Product(sums, -zero * weight.sum(axis=1, dtype=np.int64), -1)
+
+
+def _conv2d(conv: Made, array: np.ndarray, zero: int, to: Editor) -> _Product | None:
     weight, layout = one_input_each(to.constant(array), conv, to)
     layout = layout or str(conv.raw["kernel_layout"])
     by_output = _by_output(to.array(weight), layout)
-    if points == [0, 0] or by_output is None or bias.size not in (1, by_output.size):
+    if by_output is None:
         return None
-    image, padding = _padded(conv, points[0], to)
-    none = to.constant(np.zeros((), "int32"))
-    inputs = [image, weight, none, none, *conv.args[4:]]
-    sums = to.again(conv, inputs, padding=padding, kernel_layout=layout)
-    moved = (bias.reshape(-1) - points[0] * by_output).astype("int32")
-    axis = str(conv.raw["data_layout"]).index("C")
-    return to.emit("bias_add", sums, to.constant(moved), axis=axis)
+    image, padding = _padded(conv, zero, to)
+    attrs = {name: conv.raw[name] for name in _OF_CONV}
+    sums = to.call(
+        "nn.conv2d", image, weight, padding=padding, kernel_layout=layout, out_dtype="int32",
+        **attrs,
+    )  # fmt: skip
+    return _Product(sums, -zero * by_output, str(conv.raw["data_layout"]).index("C"))
 
 
 def _by_output(weight: np.ndarray | None, layout: str) -> np.ndarray | None:

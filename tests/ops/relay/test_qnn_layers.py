@@ -82,8 +82,7 @@ def test_requantised(name, last):
     def meaning(total):
         return np.clip(((total * multiplier + (1 << (shift - 1))) >> shift) + 5, 0, 255)
 
-    composite = "conv2d_narrowed_any_layout" if last else "conv2d_narrowed"
-    checked(name, x, y, composite, meaning, last=last)
+    checked(name, x, y, "conv2d_narrowed", meaning, last=last)
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -123,8 +122,7 @@ def test_requantised_by_channel(name, last, rounding):
         below = (wide < 0) if rounding == "TONEAREST" else 0
         return np.clip(((wide + (1 << (shift - 1)) - below) >> shift) + 5, 0, 255)
 
-    composite = "conv2d_narrowed_any_layout" if last else "conv2d_narrowed"
-    report = checked(name, x, y, composite, meaning, last=last)
+    report = checked(name, x, y, "conv2d_narrowed", meaning, last=last)
     assert not {"requantize", "requantize_by_channel"} & set(report.left)
 
 

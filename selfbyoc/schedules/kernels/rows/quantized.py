@@ -158,9 +158,41 @@ def sums_of_words(
     return found, lambda *i: found.sums(*i) - weight(i[-3], depth, i[-1]) * level
 
 
+def of_integers(
+    found: tuple[Product, Read], bias: Tensor | None, units: int, plan: ProductPlan
+) -> tuple[Tensor, Tensor]:
+    """A product of words and its exact sums with a bias, in tiles and as they are stored."""
+    product, exact = found
+    unit = unit_of(product.sums, units)
+
+    def output(*i: PrimExpr) -> PrimExpr:
+        return exact(*i) if bias is None else exact(*i) + bias(unit(*i))
+
+    outputs = te.compute(product.sums.shape, output, name="outputs")
+    return outputs, result(plan.rows, outputs, units)
+
+
+def compute_integers(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, ops: Ops, plan: QuantizedPlan
+) -> Dense:
+    """Levels around 0, whose sums stay in int32."""
+    words = Words(x, len(x.shape) - 1, plan.products).stage()
+    zero = counted(tir.const(0, "int32"), x.dtype, plan.products)
+    found = sums_of_words(in_tiles(words, plan.product.rows), weight, zero, plan)
+    units = ops.dense.outputs[0][0][-1]
+    return Dense(found[0], *of_integers(found, bias, units, plan.product))
+
+
 QUANTIZED_DENSE = Kernel(
     plan,
     compute,
+    lambda sch, stages, plan: schedule_dense(sch, stages, plan.product),
+    pack={"weight": pack},
+)
+
+INTEGER_DENSE = Kernel(
+    plan,
+    compute_integers,
     lambda sch, stages, plan: schedule_dense(sch, stages, plan.product),
     pack={"weight": pack},
 )
