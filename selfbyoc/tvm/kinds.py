@@ -17,7 +17,7 @@ def walk_kinds(node: TirNode, visit: Callable[[TirNode], object], kinds: Sequenc
     once.
 
     Only a transform, here of nothing, tells TVM which nodes are asked for. A walk calls Python for
-    every one, which was a third of a build.
+    every one, a fifth of a build (nine composites, 13.7 and 11.1 s of CPU time).
     """
     met = set()
 
