@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Mapping
 
 from ..tvm import Analyzer, StringImm, dtype_of, region_buffer, structural_equal, tir
-from ..tvm.own_ops import BFLOATS, DOTS, WORD_OF_BFLOATS, has_own, is_own, lanes_of
+from ..tvm.own_ops import BFLOATS, DOTS, WORD_OF_BFLOATS, called, has_own, is_own, lanes_of
 from ..tvm.rewrite import map_calls, map_loads_and_calls
 from ..tvm.types import PrimExpr, PrimFunc
 from .lanes import found_in
@@ -68,8 +68,9 @@ def as_floats(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
 
 def with_text(func: PrimFunc) -> PrimFunc:
     """A lowered PrimFunc with the functions that its products will be."""
+    has = called(func)
     for feature, names in INSTRUCTIONS.items():
-        if has_own(func, f"{DOTS[BFLOATS]}.{feature}"):
+        if f"{DOTS[BFLOATS]}.{feature}" in has:
             text = StringImm("".join(_text(name, lanes) for lanes, name in names.items()))
             body = tir.AttrStmt(tir.const(0, "int32"), "pragma_import_llvm", text, func.body)
             return func.with_body(body)

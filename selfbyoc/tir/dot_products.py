@@ -25,7 +25,7 @@ from ..tvm.own_ops import (
     SIGNED_BYTES,
     as_bits,
     bytes_of,
-    has_own,
+    called,
     is_own,
     lanes_of,
     llvm,
@@ -47,8 +47,9 @@ OF_BYTES = {
 
 def with_dot_products(func: PrimFunc, target: Target) -> PrimFunc:
     """A scheduled function with the target's instructions for its products of words."""
+    has = called(func)
     for kind, name in DOTS.items():
-        if has_own(func, name):
+        if name in has:
             func = _lowered(func, kind, _MADE[kind][products_of(target, kind)])
     return func
 
@@ -60,7 +61,7 @@ def options_for_sums(functions: Iterable[PrimFunc]) -> tuple[str, ...]:
     register tile whose sums are chains enough it then spills half. 1024x14x14 to 256 by 1x1 on Zen
     3: 0.49 to 0.98 ms, and 0.46 to 0.55 without (two cores, Nov 2026).
     """
-    has_products = any(has_own(func, name) for func in functions for name in _APART)
+    has_products = any(name in has for has in map(called, functions) for name in _APART)
     return (_ONE_BY_ONE,) if has_products else ()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -51,6 +51,8 @@ if GENERATION == "relax":
     TensorLoad = tvm.ir.TensorLoad if hasattr(tvm.ir, "TensorLoad") else tir.BufferLoad
 else:
     from tvm import tir
+
+    from .kinds import walk_kinds
 
     Schedule = tir.Schedule
     TVMError = tvm.TVMError
@@ -173,8 +175,10 @@ def walk(node: TirNode, visit: Callable[[TirNode], object], *kinds: str) -> None
     names of some classes on these only, which is much quicker: TVM passes over the others itself.
     """
     if GENERATION == "relay":
-        of_kind = visit if not kinds else _if_of(kinds, visit)
-        tir.stmt_functor.post_order_visit(node, of_kind)
+        if kinds:
+            walk_kinds(node, visit, kinds)
+        else:
+            tir.stmt_functor.post_order_visit(node, visit)
         return
 
     def each(found: TirNode) -> None:
@@ -185,14 +189,6 @@ def walk(node: TirNode, visit: Callable[[TirNode], object], *kinds: str) -> None
     known = [(kind, visit) for kind in map(_class_of, kinds) if kind is not None]
     if known or not kinds:
         tvm_ffi.structural_walk(node, known or (tvm_ffi.Object, each), order="post")
-
-
-def _if_of(kinds: Sequence[str], visit: Callable[[TirNode], object]) -> Callable[[TirNode], object]:
-    def of_kind(node: TirNode) -> None:
-        if type(node).__name__ in kinds:
-            visit(node)
-
-    return of_kind
 
 
 @cache

@@ -145,9 +145,14 @@ def is_own(node: PrimExpr, name: str) -> bool:
 
 def has_own(func: PrimFunc, name: str) -> bool:
     """Whether a function has a call of such an op."""
-    found: list[Any] = []
-    walk(func.body, lambda node: found.append(node) if is_own(node, name) else None, "Call")
-    return bool(found)
+    return name in called(func)
+
+
+def called(func: PrimFunc) -> set[str]:
+    """The names of the ops that a function calls, ours and TVM's."""
+    found: set[str] = set()
+    walk(func.body, lambda call: found.add(getattr(call.op, "name", "")), "Call")
+    return found
 
 
 def lanes_of(expr: PrimExpr) -> int:
