@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..graph import HALVES, OpCall
 from ..tvm import GENERATION, te
 from .attrs import Raw
@@ -38,7 +40,8 @@ def _compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 
 def _numpy(ins: Sequence[Array], call: OpCall) -> Array:
-    return ins[0]
+    # At least: what is moved a little, to ask what rounding explains, has more bits.
+    return ins[0].astype(np.promote_types(ins[0].dtype, np.float32))
 
 
 KINDS = (

@@ -62,6 +62,7 @@ def _step(after: Array, before: Array) -> Array:
 _DRAWS = (1.0, -1.0, *[0.0] * 6)
 _STEPS = 4  # roundoffs; of a sum of many numbers the root of their count, as its errors grow
 _ONCE = 0.5  # roundoffs, which are the distance of neighbours
+_LEAST_NORMAL = 2.0**-126  # of bfloat16 as of float32
 _HOPELESS = 1e-2  # of the largest result: a wrong element would no longer show
 
 
@@ -76,12 +77,26 @@ def _moved(
     least = {c.outputs[0]: _size(values[c.inputs[0]]) for c in gelus}
     steps = {v: max(_STEPS, math.sqrt(terms(c))) for c in graph.ops for v in c.outputs}
     halves = {c.inputs[0] for c in graph.ops if c.kind == "half_weight"}
+    least.update(_of_denormals(graph, values, steps))
     for draw, sign in enumerate(_DRAWS):
         with np.errstate(all="ignore"):
             noise = _Noise(sign, seed + draw, least, steps, halves)
             inputs = [noise.on_input(v, a) for v, a in zip(graph.inputs, asked.inputs, strict=True)]
             after = all_values(graph, inputs, noise)
         yield [after[v] for v in graph.outputs]
+
+
+def _of_denormals(
+    graph: OpGraph, values: Mapping[Value, Array], steps: Mapping[Value, float]
+) -> Iterator[tuple[Value, float]]:
+    """Products of bfloat16, and sizes of which so many roundoffs are what they lose where denormal
+    factors count as zero.
+    """
+    wide = {c.outputs[0] for c in graph.ops if c.kind == "half_weight"}
+    for call in graph.ops:
+        for weight in wide.intersection(call.inputs):
+            lost = _LEAST_NORMAL * terms(call) * _size(values[weight])
+            yield call.outputs[0], lost / (steps[call.outputs[0]] * ROUNDOFF["float32"])
 
 
 def no_worse(ours: Sequence[Array], theirs: Sequence[Array], exact: Sequence[Array]) -> bool:
