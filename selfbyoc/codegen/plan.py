@@ -32,7 +32,7 @@ def ops_of(match: Match, packed: Mapping[str, Shape | None]) -> Ops:
     """The ops of a match as its plan sees them; `packed` as for `plan_of`."""
     operands = {
         (call.name, i): Packing(
-            name, name in packed, packed.get(name), value.seven_bits, value.held
+            name, name in packed, packed.get(name), value.seven_bits, value.held, value.as_held
         )
         for call in match.ops
         for i, value in enumerate(call.inputs)

@@ -1,14 +1,37 @@
 """Models of bfloat16, and the plans of their kernels."""
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 import selfbyoc
 from selfbyoc import emit, op
+from selfbyoc import machine as machines
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.cache.kernels import using
+from selfbyoc.machine.products import Product
 from selfbyoc.tvm import make_target
+from selfbyoc.tvm.own_ops import BFLOATS
 
 F32, F64, BF16 = np.float32, np.float64, ml_dtypes.bfloat16
+
+
+@contextmanager
+def as_if_words_paid(monkeypatch):
+    """This machine, as if words of bfloat16 paid; its kernels are no others' on disk."""
+    usual = machines._machine
+
+    def with_words(*told):
+        found = usual(*told)
+        known = (*found.known, Product(BFLOATS, held=4))
+        return replace(found, known=known, bfloat16=found.multiply_adds)
+
+    monkeypatch.setattr(machines, "_machine", with_words)
+    with using(False):
+        yield
 
 
 def given(seed=0, **shapes):
@@ -38,3 +61,13 @@ def dense(x, w, b):
 
 def dense_in_numpy(x, w, b):
     return np.maximum(x @ w.T + b, 0)
+
+
+def convolved(x, weight, stride=1, padding=0, groups=1):
+    """A convolution in float64."""
+    pad = [(0, 0), (0, 0), (padding, padding), (padding, padding)]
+    windows = sliding_window_view(np.pad(x.astype(F64), pad), weight.shape[2:], (2, 3))
+    windows = windows[:, :, ::stride, ::stride]
+    pairs = zip(np.split(windows, groups, 1), np.split(weight, groups), strict=True)
+    found = [np.einsum("nchwij,ocij->nohw", x, w.astype(F64), optimize=True) for x, w in pairs]
+    return np.concatenate(found, 1)

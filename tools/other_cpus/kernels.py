@@ -61,6 +61,15 @@ def _dense_of_bfloat16() -> Case:
     )  # fmt: skip
 
 
+def _conv_of_bfloat16(*shape: int, units: int, kernel: int) -> Callable[[], Case]:
+    padding = (kernel // 2,) * 4
+    weight = (units, shape[1], kernel, kernel)
+    return lambda: Case(
+        lambda x, weight: op.conv2d(x, op.half_weight(weight), padding=padding),
+        x=shape, weight=(weight, "bfloat16"), constants=["weight"], generations=("relax",),
+    )  # fmt: skip
+
+
 def _separable() -> Case:
     def program(x: Any, w_depth: Any, b_depth: Any, w_point: Any, b_point: Any) -> Any:
         y = op.conv2d(x, w_depth, padding=(1, 1, 1, 1), groups=128)
@@ -132,7 +141,15 @@ _LEVELS = {
     ),
 }
 # TVM 0.17's LLVM computes no bfloat16.
-_HALVES = {"bfloat16_dense": _of_words("dense", _dense_of_bfloat16)}
+_HALVES = {
+    "bfloat16_dense": _of_words("dense", _dense_of_bfloat16),
+    "bfloat16_pointwise": _of_words(
+        "conv2d", _conv_of_bfloat16(1, 256, 14, 14, units=256, kernel=1)
+    ),
+    "bfloat16_direct": _of_words(
+        "conv2d", _conv_of_bfloat16(1, 64, 56, 56, units=64, kernel=3), **_NO_WINOGRAD
+    ),
+}
 MAIN = {**_FLOATS, **_LEVELS, **(_HALVES if GENERATION == "relax" else {})}
 
 

@@ -19,8 +19,10 @@ from selfbyoc.commands.fuzz.meaning import graph_of, has_seven_bits
 from selfbyoc.commands.fuzz.program import Program
 from selfbyoc.commands.fuzz.seeds import case_program
 from selfbyoc.graph import OpGraph
+from selfbyoc.ir.canonical import canonicalize
 from selfbyoc.language.composite import Composite
 from selfbyoc.language.match.match import Match, find_whole
+from selfbyoc.ops.half_weights import WIDENS
 from selfbyoc.partition.extents import beyond
 from selfbyoc.tvm import te
 
@@ -80,10 +82,11 @@ class Draw:
     def weights_of_one(self, name: str, plan: Any) -> int:
         """How many weights an element of a packed argument holds: a word has some of few bits."""
         bits = [int(op.attrs["bits"]) for op in self.match.ops if "bits" in op.attrs]
-        each = _bits(self.match.args[name].dtype)
+        value, found = self.match.args[name], str(self._packed(name, plan).dtype)
+        each = _bits(value.held if found == "int32" and value.held else value.dtype)
         if each == 8 and bits:  # of weights; scales and zero points are no bytes
             (each,) = bits
-        return max(1, _bits(str(self._packed(name, plan).dtype)) // each)
+        return max(1, _bits(found) // each)
 
     def _packed(self, name: str, plan: Any) -> Any:
         value = self.match.args[name]
@@ -117,7 +120,7 @@ def taken(composite: Composite, program: Program) -> Draw | None:
     graph = _as_read(graph_of(program))
     inputs = enumerate(graph.inputs)  # plans ask it of weights alone
     small = [i for i, v in inputs if has_seven_bits(program, v.shape, v.dtype)]
-    graph = with_seven_bits(graph, small)
+    graph = _with_held(with_seven_bits(graph, small))
     if not graph.ops or beyond(graph.ops, [(v.name, v) for v in graph.inputs])[0]:
         return None
     match = find_whole(composite, graph)
@@ -132,6 +135,14 @@ def _as_read(graph: OpGraph) -> OpGraph:
     """
     ops = tuple(replace(c, sources=(c,), attrs=_with_layout(c.attrs)) for c in graph.ops)
     return OpGraph(graph.inputs, ops, graph.outputs)
+
+
+def _with_held(graph: OpGraph) -> OpGraph:
+    """The graph as it is canonicalised where convolutions read halves: no pattern names the op that
+    makes floats of these.
+    """
+    kinds = {call.kind for call in graph.ops}
+    return graph if kinds.isdisjoint(WIDENS) or "conv2d" not in kinds else canonicalize(graph)
 
 
 def _with_layout(attrs: Mapping[str, Any]) -> Mapping[str, Any]:

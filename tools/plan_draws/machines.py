@@ -16,11 +16,20 @@ _ARM = "aarch64-linux-gnu"
 # By what they have: AVX-512, AVX2, SSE and NEON.
 CPUS: dict[str, str] = {
     **dict.fromkeys(
-        ("skylake-avx512", "cascadelake", "x86-64-v4", "sapphirerapids", "znver4", "znver5"), ""
+        (
+            "skylake-avx512",
+            "cascadelake",
+            "x86-64-v4",
+            "sapphirerapids",
+            "cooperlake",
+            "znver4",
+            "znver5",
+        ),
+        "",
     ),
     **dict.fromkeys(("haswell", "x86-64-v3", "znver1", "znver3", "alderlake"), ""),
     **dict.fromkeys(("nehalem", "x86-64"), ""),
-    **dict.fromkeys(("neoverse-n1", "cortex-a72", "apple-m1"), _ARM),
+    **dict.fromkeys(("neoverse-n1", "neoverse-v1", "cortex-a72", "apple-m1"), _ARM),
 }
 CORES = (1, 1, 2, 2, 3, 4, 6, 7, 8, 12, 16, 24, 31, 32, 48, 64)
 L1_SIZES = (16 << 10, 32 << 10, 128 << 10)

@@ -82,7 +82,7 @@ def graph_data(graph: OpGraph) -> list[object]:
 
 def _type(value: Value) -> list[object]:
     own = [list(value.shape), value.dtype, value.is_constant, repr(value.scalar), value.seven_bits]
-    return [*own, value.held]
+    return [*own, value.held, value.as_held]
 
 
 @cache

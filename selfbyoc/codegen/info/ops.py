@@ -13,8 +13,8 @@ from .op_record import OpInfo
 @dataclass(frozen=True)
 class Packing:
     """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
-    plan decides it), or as it is; whether it is a constant of bytes that have 7 bits; and the
-    dtype of the halves that floats are stored in.
+    plan decides it), or as it is; whether it is a constant of bytes that have 7 bits; the dtype of
+    the halves that floats are stored in, and whether a product may be one of that dtype.
     """
 
     arg: str
@@ -22,6 +22,7 @@ class Packing:
     shape: Sequence[int] | None = None
     seven_bits: bool = False
     held: str = ""
+    as_held: bool = False
 
 
 class Ops:

@@ -22,8 +22,10 @@ def half_weight(rw: Rewriter, call: OpCall) -> Rewrite | None:
     (weight,) = wide.inputs
     if weight.dtype not in HALVES or rw.producer(weight) is not None or not rw.only_reader(value):
         return None
-    known = weight.is_constant
-    floats = replace(value, name=weight.name, is_constant=known, held=weight.dtype)
+    floats = replace(
+        value, name=weight.name, is_constant=weight.is_constant, held=weight.dtype,
+        as_held=wide.kind == "half_weight",
+    )  # fmt: skip
     made = replace(wide, outputs=(floats,), sources=())
     inputs = (call.inputs[0], floats, *call.inputs[2:])
     return [made, absorb(call, [wide], inputs=inputs)], [wide]

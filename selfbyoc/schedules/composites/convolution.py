@@ -112,8 +112,18 @@ conv2d = Composite(
         _case("tiny", _relu(padding=1), (2, 20, 3, 2), (32, 20, 3, 3)),
         _case("tiny-stride-2", _silu(strides=2, padding=1), (1, 17, 6, 5), (48, 17, 3, 3)),
         _case("one-row", _bare(), (1, 7, 1, 40), (3, 7, 1, 4), constant=False),
+        Case(
+            lambda x, weight: op.conv2d(x, op.half_weight(weight)),
+            name="bfloat16", generations=("relax",), constants=("weight",),
+            x=(1, 45, 14, 15), weight=((40, 45, 1, 1), "bfloat16"),
+        ),
+        Case(
+            lambda x, weight: op.relu(op.conv2d(x, op.half_weight(weight), padding=1, strides=2)),
+            name="bfloat16-3x3", generations=("relax",), constants=("weight",),
+            x=(2, 20, 9, 8), weight=((36, 20, 3, 3), "bfloat16"),
+        ),
     ),
-)
+)  # fmt: skip
 
 
 def _nhwc(last: Callable[[Node], Node] = op.relu, **attrs: Attr) -> Program:

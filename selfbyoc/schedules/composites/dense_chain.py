@@ -18,10 +18,10 @@ from ...machine import Machine
 from ...ops import mathfn
 from ...tvm import tir
 from ...tvm.types import PrimExpr, Schedule, Tensor
+from ..kernels.bfloat16 import WORD
 from ..kernels.rows.compute import Dense, Product, epilogue, factors, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.halves import (
-    WORD,
     blocks_of_words,
     machine_of,
     products_of,

@@ -11,7 +11,7 @@ Weights of -255 to 255 are multiplied two at a time on every CPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...codegen.info.ops import Ops, Packing
@@ -145,8 +145,9 @@ class Words:
 
     dtype = "int32"
 
-    def __init__(self, x: Tensor, axis: int, products: str, parts: int = 1) -> None:
+    def __init__(self, x: Tensor, axis: int, products: str, parts: int = 1, name: str = "") -> None:
         self.x, self.axis, self.products = x, axis, products
+        self.name = name or f"{x.op.name}_words"
         self.word = word = LEVELS_OF[products]
         self.size = int(x.shape[axis]) // parts
         self.each = words_of(self.size, word)
@@ -159,19 +160,25 @@ class Words:
         at = index[self.axis]
         part, own = tir.floordiv(at, self.each), tir.floormod(at, self.each)
 
-        def level(i: int) -> PrimExpr:
-            place = own * self.word + i
-            if self.size % self.word:
-                place = tir.Min(place, self.size - 1)
-            full = (*index[: self.axis], part * self.size + place, *index[self.axis + 1 :])
-            return counted(self.x(*full), self.x.dtype, self.products)
+        def read(place: PrimExpr) -> PrimExpr:
+            return self.x(*index[: self.axis], part * self.size + place, *index[self.axis + 1 :])
 
-        return word_of([level(i) for i in range(self.word)])
+        return self.made([self.element(read, own * self.word + i) for i in range(self.word)])
+
+    def element(self, read: Callable[[PrimExpr], PrimExpr], place: PrimExpr) -> PrimExpr:
+        """What a word has of a place in a part."""
+        if self.size % self.word:
+            place = tir.Min(place, self.size - 1)
+        return counted(read(place), self.x.dtype, self.products)
+
+    def made(self, elements: Sequence[PrimExpr]) -> PrimExpr:
+        """A word of its elements."""
+        return word_of(elements)
 
     def stage(self) -> Tensor:
         """A stage of its own, for a compute that reads a word often."""
         if self.staged is None:
-            self.staged = te.compute(self.shape, self, name=f"{self.x.op.name}_words")
+            self.staged = te.compute(self.shape, self, name=self.name)
         return self.staged
 
 

@@ -3,18 +3,25 @@ what every CPU computes that reads words packed for another.
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from bfloat16_models import BF16, F32, F64, dense, dense_in_numpy, given, model, plan, wide
+from bfloat16_models import (
+    BF16,
+    F32,
+    F64,
+    as_if_words_paid,
+    dense,
+    dense_in_numpy,
+    given,
+    model,
+    plan,
+    wide,
+)
 from symbolic_programs import UNKNOWN
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc import machine as machines
-from selfbyoc.codegen.cache.kernels import using
-from selfbyoc.machine.products import Product
 from selfbyoc.runtime.tolerance import difference
 from selfbyoc.schedules.kernels.rows.halves import rounded_words
 from selfbyoc.tir.lowering import finished, machine_code
@@ -24,16 +31,7 @@ from selfbyoc.tvm.own_ops import BFLOATS
 
 @pytest.fixture
 def words(monkeypatch):
-    """This machine, as if words of bfloat16 paid; its kernels are no others' on disk."""
-    usual = machines._machine
-
-    def with_words(*told):
-        found = usual(*told)
-        known = (*found.known, Product(BFLOATS, held=4))
-        return replace(found, known=known, bfloat16=found.multiply_adds)
-
-    monkeypatch.setattr(machines, "_machine", with_words)
-    with using(False):
+    with as_if_words_paid(monkeypatch):
         yield
 
 

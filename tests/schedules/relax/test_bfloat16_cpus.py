@@ -41,6 +41,23 @@ def test_the_instruction_where_it_pays():
 
 
 @pytest.mark.parametrize(
+    ("image", "kernel"),
+    [((1, 256, 14, 14), (256, 256, 1, 1)), ((1, 64, 56, 56), (64, 64, 1, 1)),
+     ((1, 128, 7, 7), (128, 128, 3, 3))],
+)  # fmt: skip
+def test_the_instruction_of_convolutions(image, kernel):
+    def program(x, w):
+        return op.cast(op.relu(op.conv2d(x, w, padding=kernel[2] // 2)), dtype="float32")
+
+    mod = model(program, given(x=image, w=kernel))
+    found = loops(mod, ZEN4)
+    assert max(loop.count("vdpbf16ps") for loop in found) >= 16
+    assert not any("vfmadd" in loop for loop in found)
+    for target in (SAPPHIRE_RAPIDS, "llvm -mcpu=haswell"):
+        assert not any("vdpbf16ps" in loop for loop in loops(mod, target))
+
+
+@pytest.mark.parametrize(
     ("cpu", "pays"),
     [("znver4", True), ("znver5", True), ("cooperlake", True), ("sapphirerapids", False),
      ("cascadelake", False), ("znver3", False)],

@@ -1,11 +1,13 @@
 """Products of bfloat16 by `bfdot`, under qemu-user, and of words that another CPU's plan packed."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from bfloat16_models import convolved
 from harness import served
 
 import selfbyoc
@@ -15,6 +17,7 @@ from selfbyoc.analysis.verify.run import Runner
 from selfbyoc.codegen.cache.kernels import using
 from selfbyoc.machine import host
 from selfbyoc.runtime.tolerance import difference
+from selfbyoc.schedules.kernels.conv.rounded import RoundedPlan
 from selfbyoc.tvm import make_target
 from selfbyoc.tvm.own_ops import BFLOATS
 
@@ -25,14 +28,14 @@ BF16 = ml_dtypes.bfloat16
 ZEN4, ARM = "llvm -mcpu=znver4", "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-"
 
 
-def ran(x, weight, packed_for, cpu, folder):
+def ran(x, weight, packed_for, cpu, folder, product=op.dense):
     """The one kernel's plan, and its result on a CPU; its weight was packed for one, too."""
     types = {"x": (x.shape, "float32"), "weight": (weight.shape, "bfloat16")}
     mod = selfbyoc.emit(
-        lambda x, weight: op.dense(x, op.half_weight(weight)), types, {"weight": weight}
+        lambda x, weight: product(x, op.half_weight(weight)), types, {"weight": weight}
     )
     (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=packed_for))
-    assert kernel.composite.name == "dense"
+    assert kernel.composite.name in ("dense", "conv2d")
     target = make_target(cpu)
     inputs = kernel.source.graph.inputs
     given = [kernel.calls[0].get(n, x) for n in range(len(inputs))]
@@ -46,7 +49,7 @@ def ran(x, weight, packed_for, cpu, folder):
     return kernel.schedule(target)[0].plan, found
 
 
-@pytest.mark.parametrize(
+CPUS = pytest.mark.parametrize(
     ("packed_for", "cpu"),
     [
         (f"{ARM}v2", f"{ARM}v2"),  # by bfdot
@@ -55,6 +58,9 @@ def ran(x, weight, packed_for, cpu, folder):
         (f"{ARM}v2", "llvm -mcpu=haswell"),
     ],
 )
+
+
+@CPUS
 @pytest.mark.parametrize(("rows", "depth", "units"), [(7, 131, 37), (33, 2, 520), (1, 64, 48)])
 def test_numbers(tmp_path, packed_for, cpu, rows, depth, units):
     rng = np.random.default_rng(0)
@@ -65,3 +71,23 @@ def test_numbers(tmp_path, packed_for, cpu, rows, depth, units):
     assert plan.products == BFLOATS
     wanted = x.astype("float64") @ weight.astype("float64").T
     assert difference(found, wanted, "float32", depth) is None
+
+
+@CPUS
+@pytest.mark.parametrize(
+    ("image", "kernel", "stride"),
+    [
+        ((1, 33, 28, 28), (20, 33, 1, 1), 1),
+        ((2, 40, 7, 7), (35, 40, 1, 1), 1),
+        ((1, 35, 7, 6), (48, 35, 3, 3), 2),
+    ],
+)
+def test_convolutions(tmp_path, packed_for, cpu, image, kernel, stride):
+    rng = np.random.default_rng(0)
+    x, weight = (rng.standard_normal(shape).astype(BF16) for shape in (image, kernel))
+    padding = kernel[2] // 2
+    product = partial(op.conv2d, strides=stride, padding=padding)
+    plans, found = ran(x.astype("float32"), weight, packed_for, cpu, tmp_path, product)
+    assert [type(plan) for _, plan in plans.plans] == [RoundedPlan]
+    wanted = convolved(x, weight, stride, padding)
+    assert difference(found, wanted, "float32", int(np.prod(kernel[1:]))) is None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....codegen.elementwise import Widened, staged
-from ....tvm.types import Attrs, Shape, Tensor
+from ....tvm.types import Attrs, Block, Shape, Tensor
 from ...steps.images import Work
 from .lanes import Lanes, Reader, reader
 from .operands import FLOATS, Operands
@@ -52,9 +52,14 @@ class Conv2d:
         return reader(self.x, p, self.attrs, self.operands.outside(self.x), self.name)
 
 
-def nothing_stays(work: Work, stages: object) -> set[str]:
+def nothing_stays(work: Work, stages: object, plan: object) -> set[str]:
     """Of a form whose stages are all sums, or copies for a window."""
     return set()
+
+
+def image_copies(stages: Any) -> list[Block]:
+    """The one copy of a form, if it makes one."""
+    return [] if stages.copy is None else [stages.copy]
 
 
 @dataclass(frozen=True)
@@ -63,14 +68,16 @@ class Form:
 
     plan      the type of its plans
     pack      `pack(weight, plan, groups)` of [O, I, H, W]
-    compute   `compute(conv, plan)` -> a dataclass of stages by role: `result`, and in `copy` what
-              lays the image out, or None
+    compute   `compute(conv, plan)` -> a dataclass of stages by role, one of them `result`
     schedule  `schedule(work, stages, plan)`
-    stays     `stays(work, stages)` -> the names of stages that would be inlined, and must not be
+    stays     `stays(work, stages, plan)` -> the names of stages that would be inlined, and must not
+              be
+    copies    `copies(stages)` -> those that lay the image out; the stage `copy`, if there is one
     """
 
     plan: type
     pack: Callable[[Tensor, Any, int], Tensor]
     compute: Callable[[Conv2d, Any], Any]
     schedule: Callable[[Work, Any, Any], None]
-    stays: Callable[[Work, Any], set[str]] = nothing_stays
+    stays: Callable[[Work, Any, Any], set[str]] = nothing_stays
+    copies: Callable[[Any], list[Block]] = image_copies

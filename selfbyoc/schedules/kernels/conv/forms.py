@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ....tvm.types import Tensor
+from ....tvm.types import Block, Tensor
+from ...steps.images import Work
+from ..bfloat16 import weight_words
 from ..winograd import compute as winograd
 from ..winograd import pack as winograd_pack
 from ..winograd import schedule as winograd_schedule
@@ -12,7 +14,7 @@ from . import pack as direct_pack
 from .channels import compute as channels
 from .channels import schedule as channels_schedule
 from .channels.plan import ChannelPlan
-from .form import Conv2d, Form
+from .form import Conv2d, Form, image_copies
 from .groups import compute as groups
 from .groups import pack as groups_pack
 from .groups import schedule as groups_schedule
@@ -23,6 +25,7 @@ from .pixels.plan import PixelPlan
 from .pointwise import compute as pointwise
 from .pointwise import schedule as pointwise_schedule
 from .pointwise.plan import PointwisePlan
+from .rounded import RoundedPlan, RoundedStages, in_words
 
 
 def _rows(weight: Tensor, plan: object, groups: int) -> Tensor:
@@ -47,6 +50,29 @@ def _by_winograd(conv: Conv2d, plan: WinogradPlan) -> WinogradStages:
     return winograd.convolution(conv, plan)
 
 
+def _words(weight: Tensor, plan: RoundedPlan, groups: int) -> Tensor:
+    return form_of(plan.conv).pack(weight_words(weight), plan.conv, groups)
+
+
+def _of_words(conv: Conv2d, plan: RoundedPlan) -> RoundedStages:
+    conv, image = in_words(conv)
+    stages = form_of(plan.conv).compute(conv, plan.conv)
+    return RoundedStages(stages, stages.result, image.staged)
+
+
+def _schedule_words(work: Work, stages: RoundedStages, plan: RoundedPlan) -> None:
+    form_of(plan.conv).schedule(work, stages.conv, plan.conv)
+
+
+def _stays_of_words(work: Work, stages: RoundedStages, plan: RoundedPlan) -> set[str]:
+    return form_of(plan.conv).stays(work, stages.conv, plan.conv)
+
+
+def _copies_of_words(stages: RoundedStages) -> list[Block]:
+    found = [*image_copies(stages.conv), stages.words]
+    return [block for block in found if block is not None]
+
+
 FORMS = (
     Form(PixelPlan, _rows, pixels.convolution, pixels_schedule.schedule),
     Form(
@@ -60,6 +86,9 @@ FORMS = (
     Form(
         WinogradPlan, _transformed, _by_winograd, winograd_schedule.schedule,
         winograd_schedule.stays,
+    ),
+    Form(
+        RoundedPlan, _words, _of_words, _schedule_words, _stays_of_words, _copies_of_words,
     ),
 )  # fmt: skip
 _BY_PLAN = {form.plan: form for form in FORMS}

@@ -81,14 +81,14 @@ def _inline(work: Work, found: Sequence[tuple[Any, ConvPlan]]) -> None:
     """Inline what is elementwise; what stays is what the forms ask for."""
     sch = work.sch
     winograd_schedule.join(sch, [s for s, _ in found if isinstance(s, WinogradStages)])
-    laid_out = [stages.copy for stages, _ in found]
-    work.copies |= {Facts(sch, b).name for b in laid_out if b is not None}
+    laid_out = [block for stages, made in found for block in form_of(made).copies(stages)]
+    work.copies |= {Facts(sch, b).name for b in laid_out}
     # What stands before a copy is applied to the tiles: the copy, which tests for the border, only
     # copies. What a concatenate copies becomes slices of its result (tir/concatenates.py).
     copies = [b for b in facts(sch) if b.name in work.copies or is_concatenate(b.stmt)]
     stay = {p.name for b in copies for p in b.producers} | work.copies
     for stages, made in found:
-        stay |= form_of(made).stays(work, stages)
+        stay |= form_of(made).stays(work, stages, made)
     inline_injective(sch, stay)
 
 

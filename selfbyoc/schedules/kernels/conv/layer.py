@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ....codegen.info.ops import OpView
 from ....tvm.types import Attrs, Shape
+from ..words import words_of
 from .pack import row_blocks
 
 
@@ -23,9 +24,16 @@ class Layer:
     is_across: bool = False  # whether a block may hold channels of several groups
 
     @classmethod
-    def of(cls, op: OpView, dtype: str = "float32", packed: Shape | None = None) -> Layer:
-        """Of an op in a plan (`ops.conv2d`), and the shape that its weight came packed in."""
+    def of(
+        cls, op: OpView, dtype: str = "float32", packed: Shape | None = None, word: int = 1
+    ) -> Layer:
+        """Of an op in a plan (`ops.conv2d`), the shape that its weight came packed in, and how many
+        input channels are multiplied as one.
+        """
         image, kernel, out = op.inputs[0][0], op.inputs[1][0], op.outputs[0][0]
+        depth = words_of(kernel[1], word)
+        image = (image[0], op.attrs["groups"] * depth, *image[2:])
+        kernel = (kernel[0], depth, *kernel[2:])
         usual = row_blocks(kernel[0], op.attrs["groups"])
         blocks = usual if packed is None else (packed[0], packed[-1])
         return cls(op.name, image, kernel, out, op.attrs, dtype, blocks)

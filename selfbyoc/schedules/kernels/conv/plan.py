@@ -9,10 +9,13 @@ from typing import Any
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose, for_every_size, undecided
 from ....machine import Machine
+from ....tvm.own_ops import BFLOATS
 from ....tvm.types import Shape
-from ...steps.faults import Faults
+from ...steps.faults import Faults, unlike
+from ..bfloat16 import WORD
 from ..winograd import plan as winograd
 from ..winograd.plan import WinogradPlan
+from ..words import machine_of_words
 from .channels.candidates import usual_channels
 from .channels.plan import ChannelPlan, decided_channels
 from .groups.cost import MOST_UNSURE, groups_time, pixels_time
@@ -21,10 +24,11 @@ from .groups.plan import GroupPlan, planned_groups
 from .layer import Layer
 from .pack import whole_blocks
 from .pixels.plan import PixelPlan, decided_pixels, plan_window, usual_pixels
-from .pointwise.plan import PointwisePlan, decided_pointwise, usual_pointwise
+from .pointwise.plan import decided_pointwise, usual_pointwise
+from .rounded import DirectPlan, RoundedPlan, is_of_words, time_of_words
 
-DirectPlan = PixelPlan | PointwisePlan | ChannelPlan
-ConvPlan = DirectPlan | GroupPlan | WinogradPlan
+UNLIKE_DIRECT = (GroupPlan, WinogradPlan)
+ConvPlan = DirectPlan | RoundedPlan | GroupPlan | WinogradPlan
 MOST_L2 = 4  # times L2, of a task with groups as lanes
 
 # What lies in the lanes: pixels of the image as one row, channels, or pixels of padded rows.
@@ -62,19 +66,30 @@ class ConvPlans:
         """Of all plans."""
         for op in (view for view in ops if self.of(view.name) is not None):
             found = self.of(op.name)
-            layer = pool_layer(op) if op.kind.endswith("pool2d") else _planned_layer(ops, op, found)
-            yield from (f"{op.name}: {text}" for text in found.faults(layer, cpu))
+            if op.kind.endswith("pool2d"):
+                own = found.faults(pool_layer(op), cpu)
+            else:
+                own = _faults_of(ops, op, found, cpu)
+            yield from (f"{op.name}: {text}" for text in own)
 
 
-def _planned_layer(ops: Ops, conv: OpView, plan: ConvPlan) -> Layer:
-    """A layer in the blocks that a plan packs its weight in, or that it came packed in."""
-    packed = ops.packing(conv, 1).shape if isinstance(plan, DirectPlan) else None
-    layer = Layer.of(conv, packed=packed)
-    return layer if packed is not None else replace(layer, blocks=packed_blocks(layer, plan))
+def _faults_of(ops: Ops, conv: OpView, plan: ConvPlan, cpu: Machine) -> Faults:
+    """Of a plan for a convolution, in the blocks that it packs its weight in, or that this came
+    packed in.
+    """
+    of_words, is_direct = isinstance(plan, RoundedPlan), not isinstance(plan, UNLIKE_DIRECT)
+    if is_direct:
+        yield from unlike("of words", of_words, is_of_words(ops, conv, cpu))
+    packed = ops.packing(conv, 1).shape if is_direct else None
+    layer = Layer.of(conv, packed=packed, word=WORD if of_words else 1)
+    if packed is None:
+        layer = replace(layer, blocks=packed_blocks(layer, plan))
+    yield from plan.faults(layer, cpu)
 
 
 def packed_blocks(layer: Layer, plan: ConvPlan) -> tuple[int, int]:
     """The blocks that a direct plan packs a weight in; `layer` has those of pixels as lanes."""
+    plan = plan.conv if isinstance(plan, RoundedPlan) else plan
     if isinstance(plan, ChannelPlan):
         return whole_blocks(layer.out[1], layer.groups)
     return layer.blocks
@@ -100,21 +115,26 @@ def _plan_conv(ops: Ops, conv: OpView, machine: Machine) -> ConvPlan:
     if grouped is not None:
         return grouped
     found = plan_winograd(ops, conv, machine)
-    return found or _direct(conv, ops.packing(conv, 1).shape, machine)
+    if found is not None:
+        return found
+    packed = ops.packing(conv, 1).shape
+    if is_of_words(ops, conv, machine):
+        return RoundedPlan(_direct(conv, packed, machine_of_words(machine, BFLOATS), WORD))
+    return _direct(conv, packed, machine)
 
 
-def _direct(conv: OpView, packed: Shape | None, machine: Machine) -> DirectPlan:
+def _direct(conv: OpView, packed: Shape | None, machine: Machine, word: int = 1) -> DirectPlan:
     """The direct form. Of a weight that came packed it is that which packed it, as far as blocks
     say: whoever tunes answers the questions of both plans at once. Else, as it was packed for
     another machine, whatever is best of its blocks.
     """
     if packed is not None and for_every_size():  # packed for all, and asked for each by itself
-        return plan_direct(Layer.of(conv, packed=packed), machine)
-    layer = Layer.of(conv)
+        return plan_direct(Layer.of(conv, packed=packed, word=word), machine)
+    layer = Layer.of(conv, word=word)
     made = plan_direct(layer, machine, free=True)
     if packed is None or (packed[0], packed[-1]) == packed_blocks(layer, made):
         return made
-    layer = Layer.of(conv, packed=packed)
+    layer = Layer.of(conv, packed=packed, word=word)
     return plan_direct(replace(layer, name=f"{layer.name}_as_packed"), machine)
 
 
@@ -153,7 +173,8 @@ def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | No
     """The plan of a convolution by Winograd, or None where it is a direct one."""
     packing, out = ops.packing(conv, 1), conv.outputs[0][0]
     image, kernel = (value[0] for value in conv.inputs[:2])
-    known = packing.shape, packing.ahead, 0, 2 if packing.held else 4
+    time = time_of_words(machine) if is_of_words(ops, conv, machine) else 1.0
+    known = packing.shape, packing.ahead, 0, 2 if packing.held else 4, time
     return winograd.plan(image, kernel, conv.attrs, out, machine, conv.name, *known)
 
 

@@ -13,10 +13,9 @@ from ....tvm import te, tir
 from ....tvm.own_ops import BFLOATS, LEVELS_OF, word_of_bfloat16
 from ....tvm.types import Block, PrimExpr, Schedule, Tensor
 from ...steps.tensors import extents
+from ..bfloat16 import WORD
 from ..words import machine_of_words, words_of
 from .rowwise import Read
-
-WORD = LEVELS_OF[BFLOATS]
 
 
 def products_of(ops: Ops, arg: str, cpu: Machine) -> str:
@@ -81,19 +80,6 @@ def schedule_words(sch: Schedule, words: Block, *, parallel: bool) -> None:
     task = sch.fuse(tile, block)
     if parallel:
         sch.parallel(task)
-
-
-def weight_words(weight: Tensor) -> Tensor:
-    """[units, k] of bfloat16 -> [units, k / 2] of words, zero after the last input."""
-    units, depth = extents(weight)
-
-    def element(at: PrimExpr, unit: PrimExpr) -> PrimExpr:
-        value = weight(unit, at).astype("float32")
-        # No Select: TVM drops a minimum in its index that the condition implies, and reads on.
-        zero = tir.const(0, "float32")
-        return value if depth % WORD == 0 else tir.if_then_else(at < depth, value, zero)
-
-    return _words(element, (units, depth), weight.op.name)
 
 
 def _words(element: Read, shape: Sequence[PrimExpr], name: str) -> Tensor:

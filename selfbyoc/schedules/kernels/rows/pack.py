@@ -6,8 +6,8 @@ from ....tvm import te
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
+from ..bfloat16 import weight_words
 from .forms import ProductPlan, paired_blocks
-from .halves import weight_words
 
 
 def pack_weight(weight: Tensor, plan: object) -> Tensor:

@@ -64,12 +64,13 @@ def costs(
     cpu: Machine,
     direct_word: float = 0,
     direct_bytes: int = 4,
+    direct_time: float = 1.0,
 ) -> dict[int, Cost]:
     """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0.
 
     Of words of two levels, channels of the image are words; the direct convolution multiplies
     `direct_word` levels meanwhile. An element of its weight has `direct_bytes`, of one that is
-    transformed four.
+    transformed four. Its products take `direct_time` of what those of floats do.
     """
     window, pixels = kernel[2], out[0] * out[2] * out[3]
     images = as_images(out, apart(attrs))
@@ -79,7 +80,7 @@ def costs(
     def cost(m: int) -> Cost:
         if m == 0:
             depth = LEVELS / direct_word if direct_word else 1.0
-            products = depth * DIRECT_TIME * window**2 * pixels / peak
+            products = direct_time * depth * DIRECT_TIME * window**2 * pixels / peak
             reading = depth * direct_bytes * window**2 / cpu.shared_bandwidth
             return Cost(products, reading, PIXEL_CYCLES * pixels * sides)
         channels = (image[1], out[1])

@@ -94,6 +94,7 @@ def plan(
     ahead: bool = True,
     direct_word: float = 0,
     direct_bytes: int = 4,
+    direct_time: float = 1.0,
 ) -> WinogradPlan | None:
     """The plan of the convolution `name`, or None where it is the direct one.
 
@@ -101,12 +102,13 @@ def plan(
     packed ahead of time says by its `packed_shape` what it was packed for. One that is no constant
     (`ahead` is False) would be transformed at every call: that costs more than it saves. Of words
     of two levels, `direct_word` are the levels that the direct convolution multiplies meanwhile;
-    `direct_bytes` are those of an element of its weight.
+    `direct_bytes` are those of an element of its weight, `direct_time` what its products take
+    beside those of floats.
     """
     if not ahead:
         return None
     batches = BATCHES if is_symbolic(out[0]) else (out[0],)
-    direct = direct_word, direct_bytes
+    direct = direct_word, direct_bytes, direct_time
     found = [costs(image, kernel, attrs, [n, *out[1:]], machine, *direct) for n in batches]
     usual = usual_form(found)
     m = choose(f"{name}.winograd", near(found[-1], usual), usual)

@@ -21,7 +21,7 @@ def blocks(stages: WinogradStages) -> list[Block]:
     return [getattr(stages, f.name) for f in dataclasses.fields(stages) if f.name != "result"]
 
 
-def stays(work: Work, stages: WinogradStages) -> set[str]:
+def stays(work: Work, stages: WinogradStages, plan: WinogradPlan) -> set[str]:
     """All but the result: each is a copy, or sums."""
     return {Facts(work.sch, block).name for block in blocks(stages)}
 
@@ -74,7 +74,7 @@ def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan) -> None:
     _sums(work, stages.sums, step if plan.tasks_are_blocks else outer[-1], plan)
     _inputs(sch, stages, outer[-1] if plan.tasks_are_blocks else None, plan)
     sch.parallel(sch.fuse(*outer) if plan.tasks_are_blocks else sch.fuse(step, *outer))
-    work.done |= stays(work, stages)
+    work.done |= stays(work, stages, plan)
 
 
 def _image(sch: Schedule, image: Facts, plan: WinogradPlan) -> None:

@@ -24,6 +24,7 @@ from ..lanes import Lanes
 from ..layer import Layer
 from ..pixels.plan import PixelPlan, usual_pixels
 from ..plan import ConvPlans, plan, plan_winograd
+from ..rounded import is_of_words
 from ..tiles import time_of
 from ..window import window_of
 
@@ -76,14 +77,15 @@ def plan_chain(ops: Ops, machine: Machine) -> ChainPlan:
 
 
 def melts(ops: Ops, cpu: Machine) -> bool:
-    """Whether to melt: it can where the intermediate's rows are read whole and have several tiles,
-    and pays where it leaves the caches between two parallel regions.
+    """Whether to melt: it can where the intermediate's rows are read whole and have several tiles
+    and no weight is of words, and pays where it leaves the caches between two parallel regions.
     """
     first, second = ops.conv2d, ops.conv2d_1
     hidden = first.outputs[0][0]
     plain = tuple(second.attrs["strides"]) == (1, 1)
     plain = plain and first.attrs["groups"] == second.attrs["groups"] == 1
-    can = plain and all(_of_tiles(layer, cpu) for layer in _layers(ops))
+    words = any(is_of_words(ops, conv, cpu) for conv in (first, second))
+    can = plain and not words and all(_of_tiles(layer, cpu) for layer in _layers(ops))
     pays = can and 4 * math.prod(hidden) > LEAVES * cpu.l2_bytes * cpu.cores
     return choose("melted", (True, False) if can else (False,), pays)
 

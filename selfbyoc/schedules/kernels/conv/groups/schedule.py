@@ -16,7 +16,7 @@ from .cost import turn_cycles
 from .plan import GroupPlan
 
 
-def stays(work: Work, stages: GroupStages) -> set[str]:
+def stays(work: Work, stages: GroupStages, plan: GroupPlan) -> set[str]:
     """The stages that copy, which would be inlined elsewhere."""
     blocks = [b for b in (stages.copy, stages.frame, stages.rows) if b is not None]
     return {Facts(work.sch, block).name for block in blocks}

@@ -32,7 +32,7 @@ def image_written(work: Work, sums: Facts) -> Facts:
     return image
 
 
-def stays(work: Work, stages: PointwiseStages) -> set[str]:
+def stays(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> set[str]:
     """What is not inlined: the sums, what they read, and the image that they are written as."""
     sums = Facts(work.sch, stages.sums)
     laid_out = [Facts(work.sch, b) for b in (stages.panels, stages.pixels) if b is not None]

@@ -1,0 +1,50 @@
+"""Words of two bfloat16: of weights, and of the channels of images, which are rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...tvm import te, tir
+from ...tvm.own_ops import BFLOATS, LEVELS_OF, word_of_bfloat16
+from ...tvm.types import PrimExpr, Tensor
+from ..steps.tensors import extents
+from .words import Words, words_of
+
+WORD = LEVELS_OF[BFLOATS]
+
+
+class RoundedWords(Words):
+    """Channels of an image of floats as words, in parts of their own, zero after the last one."""
+
+    def __init__(self, x: Any, parts: int, name: str) -> None:
+        super().__init__(x, 1, BFLOATS, parts, name)
+
+    def element(self, read: Callable[[PrimExpr], PrimExpr], place: PrimExpr) -> PrimExpr:
+        """A channel of a part: not the last one again, which times zero may be no number."""
+        if self.size % self.word == 0:
+            return read(place)
+        near = tir.Min(place, self.size - 1)
+        # Not `place < size`: TVM would take it for granted where the element is read.
+        return tir.Select(near == place, read(near), tir.const(0, "float32"))
+
+    def made(self, elements: Sequence[PrimExpr]) -> PrimExpr:
+        """A word of two floats."""
+        return word_of_bfloat16(*elements)
+
+
+def weight_words(weight: Tensor) -> Tensor:
+    """[units, k, ...] of bfloat16 -> [units, k / 2, ...] of words, zero after the last input."""
+    units, depth, *window = extents(weight)
+
+    def element(at: PrimExpr, unit: PrimExpr, place: Sequence[PrimExpr]) -> PrimExpr:
+        value = weight(unit, at, *place).astype("float32")
+        # No Select: TVM drops a minimum in its index that the condition implies, and reads on.
+        zero = tir.const(0, "float32")
+        return value if depth % WORD == 0 else tir.if_then_else(at < depth, value, zero)
+
+    def word(unit: PrimExpr, at: PrimExpr, *place: PrimExpr) -> PrimExpr:
+        return word_of_bfloat16(*(element(at * WORD + n, unit, place) for n in range(WORD)))
+
+    shape = (units, words_of(depth, WORD), *window)
+    return te.compute(shape, word, name=f"{weight.op.name}_words")
