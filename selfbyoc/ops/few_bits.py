@@ -140,8 +140,8 @@ KINDS = (
         types=_types_of_rows,
         **in_both(OWN + "fake_quantize_groups", like(_ATTRS_OF_ROWS)), fuses="opaque",
         takes="x",
-        doc="x, rounded to levels of 8 bits in groups of its last axis: a group's largest number is "
-        "level 127, or -127, others are its nearest multiple of a 127th, halves to even. What "
+        doc="x, rounded to levels of 8 bits in groups of its last axis: a group's largest number "
+        "is level 127, or -127, others are its nearest multiple of a 127th, halves to even. What "
         "weights of few bits are multiplied by where a model allows it (`accuracy_level` 4 of "
         "MatMulNBits).",
     ),

@@ -88,8 +88,8 @@ def build(
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
     weights         "float16" rounds those of float32: half the bytes in an exported file and, of a
                     module not partitioned yet, those of dense layers and convolutions in memory,
-                    too, but where Winograd may transform them. "int8", "int4": those of dense layers
-                    are levels, with a scale and a zero point for each `group` of a unit's inputs
+                    too, but where Winograd may transform them. "int8", "int4": those of dense
+                    layers are levels, a scale and a zero point for each `group` of a unit's inputs
     group           see weights; a multiple of 8
     activations     "int8": what multiplies such weights becomes levels of 8 bits, too: faster
     sizes           of symbols by name: a number, or the least and the largest (None: any) that
