@@ -138,7 +138,8 @@ KINDS = (
     OpKind(
         "fake_quantize_groups", _compute_rows, _numpy_rows, attrs=_ATTRS_OF_ROWS,
         types=_types_of_rows,
-        **in_both(OWN + "fake_quantize_groups", like(_ATTRS_OF_ROWS)), fuses="opaque",
+        **in_both(OWN + "fake_quantize_groups", like(_ATTRS_OF_ROWS)),
+        fuses=("opaque", "out_elemwise_fusable"),
         takes="x",
         doc="x, rounded to levels of 8 bits in groups of its last axis: a group's largest number "
         "is level 127, or -127, others are its nearest multiple of a 127th, halves to even. What "
