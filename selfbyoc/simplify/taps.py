@@ -1,5 +1,5 @@
 """Taps of a convolution's window that never meet the image: only zeros of the padding are
-multiplied by them.
+multiplied by them. Where none does the result is zero.
 
 A window of 3x3 over one pixel is a product with its middle tap, and so is one whose dilation is
 larger than the image. The others of its weights, eight of nine, are read for nothing; in the last
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.rewriting import Editor, Made
+from ..ir.rewriting import Editor, Made, dtype
 from ..ops.half_weights import WIDENS
 from ..tvm.types import Expr
 
@@ -66,14 +66,24 @@ class Window:
     dilation: tuple[int, int]
     padding: tuple[int, int, int, int]  # top, left, bottom, right
 
+    @property
+    def sides(self) -> list[Side]:
+        """Both axes."""
+        columns = zip(
+            self.image, self.kernel, self.strides, self.dilation,
+            self.padding[:2], self.padding[2:], strict=True,
+        )  # fmt: skip
+        return [Side(*each) for each in columns]
+
+    @property
+    def is_padding(self) -> bool:
+        """Whether no tap ever meets the image."""
+        return any(not any(map(side.meets, range(side.kernel))) for side in self.sides)
+
 
 def kept_of(window: Window) -> tuple[tuple[range, range], tuple[int, int, int, int]] | None:
     """The rows and columns of taps to keep, and the padding then; None where all are."""
-    columns = zip(
-        window.image, window.kernel, window.strides, window.dilation,
-        window.padding[:2], window.padding[2:], strict=True,
-    )  # fmt: skip
-    sides = [Side(*each) for each in columns]
+    sides = window.sides
     found = [trimmed(side) for side in sides]
     if not any(found):
         return None
@@ -105,6 +115,8 @@ def without_idle_taps(made: Made, to: Editor) -> Expr | None:
         (height, width), (weight.shape[at[0]], weight.shape[at[1]]),
         attrs["strides"], attrs["dilation"], attrs["padding"],
     )  # fmt: skip
+    if window.is_padding:
+        return _zeros(made, to, str(attrs["out_dtype"] or dtype(to, made.args[0])))
     found = kept_of(window)
     if found is None:
         return None
@@ -114,6 +126,14 @@ def without_idle_taps(made: Made, to: Editor) -> Expr | None:
     if wide is not None:
         trimmed = to.again(wide, [trimmed])
     return to.emit("conv2d", made.args[0], trimmed, **{**attrs, "padding": found[1]})
+
+
+def _zeros(made: Made, to: Editor, dtype: str) -> Expr | None:
+    """What such a convolution computes, where its size is known."""
+    shape = to.shape(made.call)
+    if shape is None or not all(isinstance(extent, int) for extent in shape):
+        return None
+    return to.constant(np.zeros(shape, dtype))
 
 
 def _places(layout: str) -> tuple[int, int]:

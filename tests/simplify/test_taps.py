@@ -109,3 +109,23 @@ def test_a_weight_that_is_an_input_stays():
     mod = emit(lambda x, w: op.conv2d(x, w, **attrs), {"x": image, "w": kernel})
     graph = ir.read(partition.prepare(mod, None)["main"])
     assert graph.ops[0].inputs[1].shape == kernel
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_windows_that_lie_in_the_padding_alone(dtype):
+    """One row of pixels between two of padding, and every third row is looked at."""
+
+    def program(x, weight):
+        x = op.silu(x) if dtype == "float32" else x
+        return op.conv2d(x, weight, padding=1, strides=3, groups=3, out_dtype=out)
+
+    out = "" if dtype == "float32" else "int32"
+    rng = np.random.default_rng(0)
+    weight = rng.integers(-9, 9, (51, 3, 1, 5)).astype(dtype)
+    types = {"x": ((1, 9, 1, 7), dtype), "weight": (weight.shape, dtype)}
+    library = selfbyoc.build(emit(program, types, {"weight": weight}))
+    assert not library.report.counts
+    assert not any(op.kind == "conv2d" for op in library.report.ops)
+    (found,) = library(rng.integers(-9, 9, (1, 9, 1, 7)).astype(dtype))
+    assert found.dtype == (dtype if dtype == "float32" else "int32")
+    np.testing.assert_array_equal(found, np.zeros((1, 51, 1, 2), found.dtype))
