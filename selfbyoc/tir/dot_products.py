@@ -36,10 +36,10 @@ from ..tvm.rewrite import map_calls, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Target
 from .bfloat16 import INSTRUCTIONS, as_floats, by_instruction
 
-OF_PAIRS = {
+_OF_PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",
 }  # fmt: skip
-OF_BYTES = {
+_OF_BYTES = {
     16: "llvm.x86.avx512.pmaddubs.w.512", 8: "llvm.x86.avx2.pmadd.ub.sw",
     4: "llvm.x86.ssse3.pmadd.ub.sw.128",
 }  # fmt: skip
@@ -89,7 +89,7 @@ def _lowered(func: PrimFunc, kind: str, accumulate: Callable[..., PrimExpr]) -> 
 
 def _by_vnni(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     lanes = lanes_of(a)
-    if lanes not in OF_PAIRS or lanes > most:
+    if not is_whole(lanes, most):
         return _written_out(BYTES, sums, a, w)
     operands = (as_bits(bytes_of(lanes), value) for value in (a, w))
     return llvm(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", f"int32x{lanes}", sums, *operands)
@@ -117,21 +117,37 @@ def _by_halves(sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
 def _by_pairs(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """vpmaddwd: exact, where vpmaddubsw is not."""
     lanes = lanes_of(a)
-    if lanes not in OF_PAIRS or lanes > most:
+    if not is_whole(lanes, most):
         return _written_out(PAIRS, sums, a, w)
     left, right = (as_bits(f"int16x{2 * lanes}", value) for value in (a, w))
-    return sums + llvm(OF_PAIRS[lanes], f"int32x{lanes}", left, right)
+    return sums + llvm(_OF_PAIRS[lanes], f"int32x{lanes}", left, right)
 
 
 def _by_small_bytes(most: int, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
     """vpmaddubsw, whose sums of two fit 16 bits: 2 * 255 * 64; and vpmaddwd by ones."""
     lanes = lanes_of(a)
-    if lanes not in OF_PAIRS or lanes > most:
+    if not is_whole(lanes, most):
         return _written_out(BYTES_OF_7, sums, a, w)
+    return sums + sum_of_twos(twos(a, w))
+
+
+def is_whole(lanes: int, most: int) -> bool:
+    """Whether there is an instruction for a vector of words, of which the widest has `most`."""
+    return lanes in _OF_PAIRS and lanes <= most
+
+
+def twos(a: PrimExpr, w: PrimExpr) -> PrimExpr:
+    """vpmaddubsw of vectors of words: sums of two products, in int16."""
+    lanes = lanes_of(a)
     left, right = (as_bits(f"int8x{4 * lanes}", value) for value in (a, w))
-    twos = llvm(OF_BYTES[lanes], f"int16x{2 * lanes}", left, right)
+    return llvm(_OF_BYTES[lanes], f"int16x{2 * lanes}", left, right)
+
+
+def sum_of_twos(pairs: PrimExpr) -> PrimExpr:
+    """vpmaddwd by ones: the sum of each pair of int16."""
+    lanes = lanes_of(pairs) // 2
     ones = tir.Broadcast(tir.const(1, "int16"), 2 * lanes)
-    return sums + llvm(OF_PAIRS[lanes], f"int32x{lanes}", twos, ones)
+    return llvm(_OF_PAIRS[lanes], f"int32x{lanes}", pairs, ones)
 
 
 def _written_out(kind: str, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExpr:
@@ -141,11 +157,8 @@ def _written_out(kind: str, sums: PrimExpr, a: PrimExpr, w: PrimExpr) -> PrimExp
     has_signs = kind == PAIRS or LEAST_OF[kind] < 0
     for i in range(word):
         up, down = everywhere(lanes, 32 - bits * (i + 1)), everywhere(lanes, 32 - bits)
-        left = (
-            (a << up) >> down
-            if has_signs
-            else (a >> everywhere(lanes, bits * i)) & everywhere(lanes, 255)
-        )
+        own = (a >> everywhere(lanes, bits * i)) & everywhere(lanes, 255)
+        left = (a << up) >> down if has_signs else own
         right = (w << up) >> down
         sums = sums + left * right
     return sums

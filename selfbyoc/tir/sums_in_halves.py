@@ -1,7 +1,7 @@
 """Sums of 16 bits, two in a word of 32: `vpmaddubsw` and `vpaddw`, and `vpmaddwd` once for all.
 
-Bytes with so few bits that several products fit 16 need no `vpmaddwd` for each: of 4 and 8 bits
-eight words are summed so. Where a CPU multiplies and sums bytes in one instruction nobody asks for
+Where several products of bytes fit 16 bits they need no `vpmaddwd` each: of 4 bits by 8 eight
+words are summed so. Where a CPU multiplies and sums bytes in one instruction nobody asks for
 it (Machine.sums_in_halves); what is no vector is written out.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 
 from ..machine.products import products_of
-from ..tvm import tir
 from ..tvm.own_ops import (
     ADDED_HALVES,
     BYTES_OF_7,
@@ -21,12 +20,11 @@ from ..tvm.own_ops import (
     has_own,
     is_own,
     lanes_of,
-    llvm,
     own_op,
 )
 from ..tvm.rewrite import map_calls
 from ..tvm.types import PrimExpr, PrimFunc, Target
-from .dot_products import OF_BYTES, OF_PAIRS, everywhere
+from .dot_products import everywhere, is_whole, sum_of_twos, twos
 
 _MOST = {"avx512bw": 16, "avx2": 8, "ssse3": 4, "": 0}  # lanes, by the feature
 
@@ -46,9 +44,7 @@ def with_sums_in_halves(func: PrimFunc, target: Target) -> PrimFunc:
 
 
 def _products(a: PrimExpr, w: PrimExpr) -> PrimExpr:
-    lanes = lanes_of(a)
-    left, right = (as_bits(f"int8x{4 * lanes}", value) for value in (a, w))
-    return as_bits(f"int32x{lanes}", llvm(OF_BYTES[lanes], f"int16x{2 * lanes}", left, right))
+    return as_bits(f"int32x{lanes_of(a)}", twos(a, w))
 
 
 def _added(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -58,9 +54,7 @@ def _added(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 
 def _total(a: PrimExpr) -> PrimExpr:
-    lanes = lanes_of(a)
-    ones = tir.Broadcast(tir.const(1, "int16"), 2 * lanes)
-    return llvm(OF_PAIRS[lanes], f"int32x{lanes}", as_bits(f"int16x{2 * lanes}", a), ones)
+    return sum_of_twos(as_bits(f"int16x{2 * lanes_of(a)}", a))
 
 
 def _half(word: PrimExpr, at: int) -> PrimExpr:
@@ -99,8 +93,7 @@ def _lowered(
     written_out: Callable[..., PrimExpr],
     *args: PrimExpr,
 ) -> PrimExpr:
-    lanes = lanes_of(args[0])
-    return (by_instruction if lanes in OF_BYTES and lanes <= most else written_out)(*args)
+    return (by_instruction if is_whole(lanes_of(args[0]), most) else written_out)(*args)
 
 
 _WHOLE: dict[str, tuple[Callable[..., PrimExpr], Callable[..., PrimExpr]]] = {

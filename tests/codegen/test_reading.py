@@ -19,7 +19,7 @@ from selfbyoc.codegen.attributes import PACKED, READING, WRITTEN, told_graph
 from selfbyoc.codegen.external import match_of, read_attrs
 from selfbyoc.codegen.hook import hook
 from selfbyoc.errors import FallbackWarning
-from selfbyoc.graph import OpGraph, name_ops
+from selfbyoc.graph import OpCall, OpGraph, Value, name_ops
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.match import match as matching
 from selfbyoc.language.match.graph_data import graph_data, graph_of
@@ -247,3 +247,12 @@ def test_passes_before_the_hook(asked, is_packed, name):
     asked.clear()
     built_right(mod)
     assert not asked
+
+
+@pytest.mark.parametrize("as_held", [False, True])
+def test_what_is_written_says_how_a_weight_is_held(as_held):
+    x, y = Value((1, 4, 5, 5), "float32"), Value((1, 3, 5, 5), "float32")
+    weight = Value((3, 4, 1, 1), "float32", is_constant=True, held="float16", as_held=as_held)
+    call = OpCall("conv2d", (x, weight), {"groups": 1}, (y,), "conv2d")
+    again = graph_of(json.loads(json.dumps(graph_data(OpGraph((x, weight), (call,), (y,))))))
+    assert [(v.held, v.as_held) for v in again.inputs] == [("", False), ("float16", as_held)]

@@ -5,6 +5,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 F32 = np.float32
+# Rows, units, bits, a group, and whether zero points are given: with tails in every direction.
+PRODUCTS = [
+    ((1, 256), 96, 4, 32, False), ((2, 5, 160), 33, 4, 32, True), ((70, 128), 64, 8, 64, True),
+    ((1, 200), 17, 4, 128, False), ((1, 64), 5, 8, 16, False),
+]  # fmt: skip
 
 
 def packed(levels, bits):

@@ -32,7 +32,8 @@ def graph_data(graph: OpGraph) -> list[object] | None:
         for c in graph.ops
     ]
     types = [
-        [v.shape, v.dtype, v.is_constant, v.scalar, *([v.held] if v.held else ())] for v in values
+        [v.shape, v.dtype, v.is_constant, v.scalar, *([v.held, v.as_held] if v.held else ())]
+        for v in values
     ]
     return [types, numbers(graph.inputs), ops, numbers(graph.outputs)]
 
@@ -58,8 +59,11 @@ def _value(
     is_constant: bool,
     scalar: float | None,
     held: str = "",
+    as_held: bool = False,
 ) -> Value:
-    return Value(tuple(shape), dtype, is_constant=is_constant, scalar=scalar, held=held)
+    return Value(
+        tuple(shape), dtype, is_constant=is_constant, scalar=scalar, held=held, as_held=as_held
+    )
 
 
 def _is_plain(values: Iterable[Attr]) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from few_bits_models import F32, model_of, nbits, network, weight_of
+from few_bits_models import F32, PRODUCTS, model_of, nbits, network, weight_of
 from onnx import TensorProto, helper, numpy_helper
 
 import selfbyoc
@@ -17,11 +17,8 @@ def close(found, wanted, terms):
 
 @pytest.mark.parametrize(
     ("shape", "units", "bits", "group", "has_zeros"),
-    [
-        ((1, 256), 96, 4, 32, False), ((2, 5, 160), 33, 4, 32, True), ((70, 128), 64, 8, 64, True),
-        ((1, 200), 17, 4, 128, False), ((1, 64), 5, 8, 16, False), ((130, 256), 48, 4, 32, True),
-    ],
-)  # fmt: skip
+    [*PRODUCTS, ((130, 256), 48, 4, 32, True)],
+)
 def test_products_of_few_bits(shape, units, bits, group, has_zeros):
     rng = np.random.default_rng(0)
     x, bias = rng.standard_normal(shape).astype(F32), rng.standard_normal(units).astype(F32)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import onnx
 import pytest
-from few_bits_models import F32, nbits, network
+from few_bits_models import F32, PRODUCTS, nbits, network
 from onnx import helper
 
 import selfbyoc
@@ -18,7 +18,7 @@ from selfbyoc.errors import InputError, TargetError
 from selfbyoc.machine import host
 from selfbyoc.ops.few_bits import levels_of_rows
 from selfbyoc.tir.lowering import finished, machine_code
-from selfbyoc.tvm import make_target, module_source
+from selfbyoc.tvm import GENERATION, make_target, module_source
 
 
 def by_levels(shape, units, bits, group, has_zeros=True, bias=None):
@@ -44,10 +44,12 @@ def close(found, wanted):
 @pytest.mark.parametrize(
     ("shape", "units", "bits", "group", "has_zeros"),
     [
-        ((1, 256), 96, 4, 32, False), ((2, 5, 160), 33, 4, 32, True), ((70, 128), 64, 8, 64, True),
-        ((1, 200), 17, 4, 128, False), ((1, 64), 5, 8, 16, False), ((13, 256), 48, 4, 64, True),
+        *PRODUCTS,
+        ((13, 256), 48, 4, 64, True),
+        ((1, 1, 64), 1, 8, 32, True),
+        ((4, 16), 7, 4, 32, True),
     ],
-)  # fmt: skip
+)
 def test_products_of_rows_of_levels(shape, units, bits, group, has_zeros):
     bias = np.random.default_rng(0).standard_normal(units).astype(F32)
     model, x, wanted = by_levels(shape, units, bits, group, has_zeros, bias)
@@ -55,6 +57,19 @@ def test_products_of_rows_of_levels(shape, units, bits, group, has_zeros):
     assert library.report.counts == {"dense_few_bits": 1}
     assert not library.report.left
     close(library(x)[0], wanted)
+
+
+def test_any_number_of_rows():
+    if GENERATION == "relay":
+        pytest.skip("Relay's sizes have no names")
+    model, _, _ = by_levels((7, 160), 33, 4, 32)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "rows"
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts == {"dense_few_bits": 1}
+    for rows in (1, 2, 7, 40, 131):
+        x = np.random.default_rng(rows).standard_normal((rows, 160)).astype(F32)
+        close(library(x)[0], nbits(rounded(x, 32), 33, 4, 32, True)[1])
 
 
 @pytest.mark.parametrize("bits", [4, 8])
@@ -119,13 +134,16 @@ def test_every_cpu_sums_the_same(cpu, bits, dtype):
 def test_words_are_multiplied_by_the_instructions_that_there_are(cpu, bits, wanted):
     """Bytes of 8 bits never by vpmaddubsw, which saturates."""
     target = make_target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}")
-    mod, _ = module((5, 96), 21, bits, 32)
+    mod, _ = module((5, 96), 21, bits, 32, dtype="float16")
     (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
     _, scheduled = kernel.schedule(target)
     func = finished(scheduled.mod["main"], target).with_attr("global_symbol", "main")
     code = module_source(machine_code(func, "main", target), "asm")
     assert all(re.search(rf"\s{name}\s", code) for name in wanted), wanted
     assert ("pmaddubsw" in code) == ("pmaddubsw" in wanted[0])
+    # Scales of float16 are floats where no instruction makes them so.
+    assert ("vcvtph2ps" in code) == (cpu not in ("nehalem", "x86-64"))
+    assert not re.search(r"call\w*\s+\S*(h2f|extendhf)", code)
 
 
 @pytest.mark.parametrize(

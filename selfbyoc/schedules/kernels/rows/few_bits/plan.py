@@ -50,6 +50,7 @@ class FewBitsPlan:
     group: int
     by_panels: bool  # which are of floats; else levels become these in registers
     levels: LevelProducts | None = None  # else rows are floats
+    half_scales: bool = True  # those of float16 stay so: the CPU makes floats of them
 
     def __str__(self) -> str:
         how = "panels of floats" if self.by_panels else "each group in registers"
@@ -88,7 +89,7 @@ def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
     passes = passes_of_one(rows, steps, machine)
     found = product_plan(rows, steps, shape[-1], "float32", machine, "outputs", passes=passes)
     by_panels = found.group > 1 and levels is None
-    made = FewBitsPlan(found, attrs["bits"], attrs["group"], by_panels, levels)
+    made = FewBitsPlan(found, attrs["bits"], attrs["group"], by_panels, levels, machine.has_float16)
     return (
         made if by_panels else replace(made, product=replace(found, pieces=depth // _at_once(made)))
     )

@@ -114,6 +114,9 @@ def _packed(factors: Tensor, plan: Any, made: Callable[[PrimExpr], PrimExpr]) ->
         value = or_zero(
             b * BLOCK + lane, units, blocks * BLOCK, lambda u: factors(u, g), factors.dtype
         )
-        return value if plan.levels else made(value.astype("float32"))
+        if plan.levels is None:
+            return made(value.astype("float32"))
+        stays = plan.half_scales or factors.dtype != "float16"
+        return value if stays else value.astype("float32")
 
     return te.compute((blocks, groups, BLOCK), element, name=f"{factors.op.name}_packed")
