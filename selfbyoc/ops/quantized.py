@@ -103,6 +103,7 @@ def _axis_and_dtype(raw: Raw) -> dict[str, Attr]:
 
 # A zero point in the middle of a dtype is none to what reads levels: its expressions are shorter.
 MIDDLES = (0, 128)
+_ONES = (1.0,)  # nor is a scale one: a product of integers, scaled by an op behind it
 
 KINDS = (
     OpKind(
@@ -117,7 +118,7 @@ KINDS = (
         is_folded=False,
         takes="x scale zero_point",
         numbers={1: "float32", 2: "int32"},
-        passed={1: (), 2: MIDDLES},
+        passed={1: _ONES, 2: MIDDLES},
         doc="(x - zero_point) * scale; both are one number, or a vector along one axis of x.",
     ),
     OpKind(
@@ -133,7 +134,7 @@ KINDS = (
         is_folded=False,
         takes="x scale zero_point",
         numbers={1: "float32", 2: "int32"},
-        passed={1: (), 2: ()},
+        passed={1: _ONES, 2: ()},
         doc=(
             "round(x / scale) + zero_point, limited to the range of out_dtype; both are one "
             "number, or a vector along one axis of x. Halves go to even on Relax, away from zero "

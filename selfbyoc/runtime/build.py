@@ -34,10 +34,7 @@ from ..partition.guard import Guard
 from ..partition.nothing_matched import warn_of_nothing
 from ..partition.original_weights import without_originals
 from ..partition.report import report
-from ..partition.source_names import names_of, with_names
 from ..partition.weights import rounded
-from ..simplify.few_bits import NAMES, with_few_bits
-from ..simplify.halves import with_half_weights
 from ..tvm.types import IRModule, NDArray, Target
 from .compiled import Compiled
 from .empty_tensors import check_places, of_nothing
@@ -45,6 +42,7 @@ from .generation import runtime
 from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
+from .precision import Precision
 from .retries import without_what_is_not_read, without_what_raises
 from .signature import signature_of
 from .sizes import bounded_by, least_sizes, sizes_of
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
     from ..language.composite import Composite
 
 verifiers: list[Callable[..., Any]] = []  # one: analysis/ is above, and api.py adds it
-WEIGHTS = ("float32", "float16", *NAMES)  # how those of float32 are held
-ACTIVATIONS = ("float32", "int8")
 
 
 def build(
@@ -70,6 +66,7 @@ def build(
     weights: str = "float32",
     group: int = 32,
     activations: str = "float32",
+    requantize: str = "stepwise",
     sizes: Mapping[str, Asked] | None = None,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
@@ -78,69 +75,34 @@ def build(
     target          a text, a tvm.target.Target, or None: this machine's CPU (`host_target`)
     params          weights by name, bound as constants
     composites      as for partition_for_tefuse; none for a partitioned module
-    verify          run every kernel against references first, in a process of its own. A schedule
-                    or a composite that raises, crashes, hangs or computes something else is left
-                    out with a VerificationWarning: its default schedule serves, or another
-                    composite, or TVM (`library.disabled`)
+    verify          run every kernel against references first. One that raises, crashes, hangs or
+                    is wrong is left out, with a VerificationWarning (`library.disabled`): its
+                    default schedule serves, or another composite, or TVM
     verify_timeout  seconds that one build or one run may take there
-    guard           may leave matches out before: `selfbyoc.MeasuredGuard()` those that do not pay
-    cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
-                    path: in this folder; True: as the environment's SELFBYOC_CACHE says
-    weights         "float16" rounds those of float32: half the bytes in an exported file and, of a
-                    module not partitioned yet, those of dense layers and convolutions in memory,
-                    too, but where Winograd may transform them. "int8", "int4": those of dense
-                    layers are levels, a scale and a zero point for each `group` of a unit's inputs
+    guard           may leave matches out: `selfbyoc.MeasuredGuard()` those that do not pay
+    cache           keep kernels on disk, and load them. False: no; a path: in this folder; True:
+                    as the environment's SELFBYOC_CACHE says
+    weights         "float16" rounds those of float32 in an exported file and, of a module not
+                    partitioned yet, of dense layers and convolutions in memory, but where Winograd
+                    may transform them. "int8", "int4": those of dense layers are levels, a scale
+                    and a zero point for each `group` of a unit's inputs
     group           see weights; a multiple of 8
     activations     "int8": what multiplies such weights becomes levels of 8 bits, too: faster
+    requantize      "combined": sums of levels become levels by one factor, as in ONNX Runtime
     sizes           of symbols by name: a number, or the least and the largest (None: any) that
                     inputs may have, `{"batch": 1, "seq": (1, 512)}`; see from_onnx (Relax)
 
-    Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a composite of
-    yours that fails. Where a built-in one fails, the default schedule or TVM serves, with a
-    FallbackWarning and a line in `library.report`. InputError for a weight that is too large for
-    float16, and for a range that is of no symbol, empty, or beyond the module's own.
+    Raises what partition_for_tefuse raises, ScheduleError or LoweringError for a composite of yours
+    that fails (where a built-in one does, the default schedule or TVM serves, with a
+    FallbackWarning), and InputError for a weight too large for float16 or a wrong range.
     """
     check_module(mod)
-    mod = with_sizes(mod, sizes or {})
-    mod, params, weights = _with_weights(mod, params, weights, group, activations)
+    precision = Precision(weights, group, activations, requantize)
+    mod, params = precision.of(with_sizes(mod, sizes or {}), params)
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
-        library = _built(mod, target, params, composites, guard, timeout, weights)
+        library = _built(mod, target, params, composites, guard, timeout, precision.exported)
     return replace(library, cache=use)
-
-
-def _check_weights(weights: str, activations: str) -> None:
-    if weights not in WEIGHTS:
-        raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
-    known = ACTIVATIONS if weights in NAMES else ACTIVATIONS[:1]
-    if activations not in known:
-        expected = f"expected {' or '.join(known)} beside weights of {weights}"
-        raise InputError(f"activations: {expected}, found {activations!r}")
-
-
-def _with_weights(
-    mod: IRModule,
-    params: Mapping[str, NDArray] | None,
-    weights: str,
-    group: int,
-    activations: str,
-) -> tuple[IRModule, Mapping[str, NDArray] | None, str]:
-    """The module, before it is partitioned, whose dense layers have weights held so; parameters
-    that are left, and how the others are held.
-    """
-    _check_weights(weights, activations)
-    if weights in NAMES:
-        if is_partitioned(mod):
-            raise InputError("weights: this module is partitioned already; give what it was before")
-        if type(group) is not int or group < 8 or group % 8:
-            raise InputError(f"group: expected a multiple of 8, found {group!r}")
-        made = with_few_bits(ir.prepare(mod, params), NAMES[weights], group, activations)
-    elif weights == "float16" and not is_partitioned(mod):
-        made = with_half_weights(ir.prepare(mod, params))
-    else:
-        return mod, params, weights
-    # On Relay a pass forgets the module's attributes.
-    return with_names(made, names_of(mod)), None, "float32" if weights in NAMES else weights
 
 
 def with_sizes(mod: IRModule, sizes: Mapping[str, Asked], where: str = "the module") -> IRModule:

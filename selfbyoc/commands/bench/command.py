@@ -33,7 +33,8 @@ from .suite import MODELS, NAMED, SWEEP, suite
 from .tables import TITLES, group_table, row_line, summary_lines
 
 WIDTH = 160  # of the tables in a pipe or a file
-_OF_FILES = ("shape", "target", "threads", "composites", "quick", "size")  # in the order of Files
+# In the order of Files.
+_OF_FILES = ("shape", "target", "threads", "composites", "quick", "size", "requantize")
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Request:
     size: Sequence[str] = ()
     target: str | None = None
     threads: int | None = None
+    requantize: str = "stepwise"
     only: Sequence[str] = ()
     sweep: bool = False
     models: bool = False
@@ -166,7 +168,7 @@ def _run_in(folder: Path, console: Console, asked: Request, method: Method) -> R
     selection, setting = _selection(asked, folder), make_setting(asked.threads, asked.target)
     declared_in(asked.composites)  # what is wrong with one is an error before any is timed
     mine = tuple(str(path.resolve()) for path in asked.composites)
-    setting = replace(setting, composites=mine)
+    setting = replace(setting, composites=mine, requantize=asked.requantize)
     method = replace(method, turns=1 if asked.quick else method.turns, builds=asked.builds)
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=console) as progress:

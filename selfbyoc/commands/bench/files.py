@@ -43,6 +43,7 @@ class Files:
     composites: Sequence[Path] = ()
     quick: bool = False
     size: Sequence[str] = ()
+    requantize: str = "stepwise"
 
 
 Run = Callable[[], object]
@@ -82,8 +83,8 @@ def _runs(
 ) -> tuple[dict[str, Run], Library]:
     """Who can run a file, and ours."""
     if path.suffix.lower() in LIBRARIES:
-        for option in ("target", "composites"):
-            if getattr(asked, option):
+        for option in ("target", "composites", "requantize"):
+            if getattr(asked, option) not in (None, (), [], Files.requantize):
                 raise InputError(f"--{option}: it is for a model; {path.name} is built already")
         with step(f"loading {path.name}"):
             library = load(path)
@@ -93,7 +94,8 @@ def _runs(
     with step(f"reading {path.name}"):
         mod = imported(path, ())
     with step(f"building {path.name}"), naming(path):
-        library = build(mod, target, composites=composites_in(asked.composites))
+        mine = composites_in(asked.composites)
+        library = build(mod, target, composites=mine, requantize=asked.requantize)
     with step(f"building {path.name} with TVM alone"), naming(path):
         alone = Library(_alone(mod, target), library.inputs, outputs=library.outputs)
     given = _inputs(library, asked, shapes)

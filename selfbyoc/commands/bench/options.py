@@ -36,6 +36,8 @@ def add_bench(commands: Commands) -> None:
     add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
         "this machine's CPU")  # fmt: skip
     add("--threads", type=at_least(1), metavar="N", help="of everybody; default: all cores")
+    add("--requantize", choices=("stepwise", "combined"), default="stepwise", help="how our builds "
+        "make levels of sums, as `compile` has it")  # fmt: skip
     add("--only", action="append", default=[], metavar="NAME", help="workloads that begin so")
     add("--sweep", action="store_true", help="also shapes taken from real networks")
     add("--models", action="store_true", help="also whole models, of floats and in int8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...codegen.target import decisive, host_target
 from ...errors import InputError, TargetError
@@ -21,6 +21,7 @@ class Setting:
     threads: int
     target: str  # JSON, with num-cores
     composites: tuple[str, ...] = ()  # files of a user's, whose composites ours tries first
+    requantize: str = "stepwise"  # by ours
 
     def tvm_target(self) -> Target:
         """As TVM's builds take it."""
@@ -28,7 +29,8 @@ class Setting:
 
     def with_threads(self, threads: int) -> Setting:
         """The same machine, on so many threads."""
-        return _setting(threads, json.loads(self.target))
+        same = _setting(threads, json.loads(self.target))
+        return replace(self, threads=threads, target=same.target)
 
     def __str__(self) -> str:
         """`llvm -mcpu=znver3 -num-cores=2`."""
@@ -36,7 +38,9 @@ class Setting:
         machine = {**decisive(data), "num-cores": data["num-cores"]}
         machine.pop("kind")
         values = {n: ",".join(v) if isinstance(v, list) else v for n, v in machine.items()}
-        return " ".join([data["kind"], *(f"-{name}={value}" for name, value in values.items())])
+        words = [data["kind"], *(f"-{name}={value}" for name, value in values.items())]
+        more = [f"({self.requantize})"] if self.requantize != "stepwise" else []
+        return " ".join([*words, *more])
 
 
 def make_setting(threads: int | None = None, target: str | None = None) -> Setting:

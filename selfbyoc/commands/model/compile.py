@@ -33,6 +33,7 @@ class Request:
     weights: str = "float32"
     group: int = 32
     activations: str = "float32"
+    requantize: str = "stepwise"
     size: Sequence[str] = ()
 
 
@@ -57,6 +58,7 @@ def run(console: Console, asked: Request) -> None:
             weights=asked.weights,
             group=asked.group,
             activations=asked.activations,
+            requantize=asked.requantize,
         )
     with step(f"writing {output}"):
         library.export_library(output)

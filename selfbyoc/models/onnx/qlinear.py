@@ -52,26 +52,57 @@ def _given(node: onnx.NodeProto, count: int) -> list[str]:
     return [*node.input, *[""] * count][:count]
 
 
-def _bias(steps: Steps, bias: str, x_scale: str, w_scale: str) -> str:
-    """int32 in the scale of the products; computed now where all of it is constant."""
-    values = [steps.graph.constant(name) for name in (bias, x_scale, w_scale)]
-    if any(v is None for v in values):
-        wide = steps.cast(bias, np.float32)
-        return steps("Mul", wide, steps("Mul", x_scale, w_scale))
-    levels, left, right = (np.asarray(v) for v in values)
-    return steps.constant(levels.astype(np.float32) * (left * right).astype(np.float32))
+class _Product:
+    """Of levels, as ONNX means it: a sum of integers (+ an int32 bias) by one factor, x_scale *
+    w_scale / y_scale in float32, is the next level (simplify/combined_scales.py).
+    """
+
+    def __init__(self, steps: Steps, *scales: str, behind: int = 0) -> None:
+        self.steps, self.scales, self.behind = steps, scales, behind
+
+    def side(self, x: str, zero: str, axis: int | None = None) -> str:
+        """What is multiplied, as integers."""
+        shape = self.steps.graph.shape(zero) if zero else ()
+        one = self.steps.constant(np.ones(shape or (), np.float32))
+        return _floats(self.steps, x, one, zero, axis)
+
+    def bias(self, name: str) -> list[str]:
+        """An int32 bias as integers; none of none."""
+        value = self.steps.graph.constant(name) if name else None
+        if value is not None:
+            return [self.steps.constant(value.astype(np.float32))]
+        return [self.steps.cast(name, np.float32)] if name else []
+
+    def scaled(self, y: str, alpha: float = 1.0) -> str:
+        """A sum in steps of the next levels, or as floats, where these have no scale."""
+        names = [name for name in self.scales if name]
+        known = [array for name in names if (array := self.steps.graph.constant(name)) is not None]
+        shape = [-1, *[1] * self.behind] if self.behind else []
+        if len(known) == len(names):
+            left, right, *after = known
+            factor = np.float32(alpha) * left * right / (after[0] if after else np.float32(1))
+            return self.steps("Mul", y, factor.reshape(shape if factor.size > 1 else ()))
+        factor = self.steps("Mul", np.float32(alpha), names[0])
+        for op, name in zip(("Mul", "Div"), names[1:], strict=False):
+            factor = self.steps(op, factor, name)
+        return self.steps("Mul", y, self.steps("Reshape", factor, shape) if shape else factor)
+
+    def levels(self, y: str, zero: str, like: str, alpha: float = 1.0) -> str:
+        """A sum as the next levels."""
+        one = self.steps.constant(np.ones((), np.float32))
+        return _levels(self.steps, self.scaled(y, alpha), one, zero, like)
 
 
 def _conv(node: onnx.NodeProto, graph: Graph) -> Nodes:
     x, xs, xz, w, ws, wz, ys, yz, bias = _given(node, 9)
-    if graph.opset < _AXES_SINCE and not _is_one(graph, ws):
+    rank = graph.rank(w)
+    if not _is_one(graph, ws) and (graph.opset < _AXES_SINCE or rank is None):
         return None
     steps = Steps(graph, node)
-    inputs = [_floats(steps, x, xs, xz), _floats(steps, w, ws, wz, 0)]
-    if bias:
-        inputs.append(_bias(steps, bias, xs, ws))
-    y = steps("Conv", *inputs, **attributes(node))
-    return steps.instead(_levels(steps, y, ys, yz, x))
+    product = _Product(steps, xs, ws, ys, behind=(rank or 2) - 2)
+    sides = product.side(x, xz), product.side(w, wz, 0)
+    y = steps("Conv", *sides, *product.bias(bias), **attributes(node))
+    return steps.instead(product.levels(y, yz, x))
 
 
 def _matmul(node: onnx.NodeProto, graph: Graph) -> Nodes:
@@ -81,9 +112,11 @@ def _matmul(node: onnx.NodeProto, graph: Graph) -> Nodes:
     if several and (graph.opset < _AXES_SINCE or rank is None or not _is_one(graph, a_scale)):
         return None  # scales of rows
     steps = Steps(graph, node)
-    axis = None if rank is None else rank - 1
-    y = steps("MatMul", _floats(steps, a, a_scale, az), _floats(steps, b, bs, bz, axis))
-    return steps.instead(_levels(steps, y, ys, yz, a))
+    product = _Product(steps, a_scale, bs, ys)
+    y = steps(
+        "MatMul", product.side(a, az), product.side(b, bz, None if rank is None else rank - 1)
+    )
+    return steps.instead(product.levels(y, yz, a))
 
 
 def _gemm(node: onnx.NodeProto, graph: Graph) -> Nodes:
@@ -93,13 +126,12 @@ def _gemm(node: onnx.NodeProto, graph: Graph) -> Nodes:
     if graph.opset < _AXES_SINCE and not _is_one(graph, bs):
         return None
     steps = Steps(graph, node)
-    inputs = [_floats(steps, a, a_scale, az), _floats(steps, b, bs, bz, 1 - turned)]
-    if bias:
-        inputs.append(_bias(steps, bias, a_scale, bs))
-    y = steps("Gemm", *inputs, alpha=1.0, transA=given.get("transA", 0), transB=turned)
-    if given.get("alpha", 1.0) != 1.0:  # of the bias, too: its scale is that of the products
-        y = steps("Mul", y, np.float32(given["alpha"]))
-    return steps.instead(_levels(steps, y, ys, yz, a) if ys else y)
+    product = _Product(steps, a_scale, bs, ys)
+    sides = product.side(a, az), product.side(b, bz, 1 - turned)
+    more = {"alpha": 1.0, "transA": given.get("transA", 0), "transB": turned}
+    y = steps("Gemm", *sides, *product.bias(bias), **more)
+    alpha = given.get("alpha", 1.0)  # of the bias, too: its scale is that of the products
+    return steps.instead(product.levels(y, yz, a, alpha) if ys else product.scaled(y, alpha))
 
 
 def _of_two(op: str) -> Callable[[onnx.NodeProto, Graph], Nodes]:

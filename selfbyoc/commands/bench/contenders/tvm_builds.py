@@ -43,7 +43,8 @@ def our_library(
     """Our build of a model, for some shapes of its inputs."""
     mine = [Path(file) for file in setting.composites]
     composites = [*declared_in(mine), *default_registry()] if mine else None
-    return build(from_onnx(path, shapes), setting.tvm_target(), composites=composites)
+    mod, target = from_onnx(path, shapes), setting.tvm_target()
+    return build(mod, target, composites=composites, requantize=setting.requantize)
 
 
 def _called(library: Library, inputs: Inputs) -> Built:

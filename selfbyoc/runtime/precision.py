@@ -1,0 +1,77 @@
+"""The numbers that `build` computes with: how weights are held, by what sums become levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..errors import InputError
+from ..partition import is_partitioned
+from ..partition.generation import ir
+from ..partition.source_names import names_of, with_names
+from ..simplify.combined_scales import with_combined_scales
+from ..simplify.few_bits import NAMES, with_few_bits
+from ..simplify.halves import with_half_weights
+from ..tvm.types import IRModule, NDArray
+
+WEIGHTS = ("float32", "float16", *NAMES)  # how those of float32 are held
+ACTIVATIONS = ("float32", "int8")
+REQUANTIZE = ("stepwise", "combined")
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The arguments of `build` by these names.
+
+    Raises InputError for one that is none of those, or not beside the others.
+    """
+
+    weights: str = WEIGHTS[0]
+    group: int = 32
+    activations: str = ACTIVATIONS[0]
+    requantize: str = REQUANTIZE[0]
+
+    def __post_init__(self) -> None:
+        _check("weights", self.weights, WEIGHTS)
+        beside = f" beside weights of {self.weights}"
+        of_few_bits = self.weights in NAMES
+        _check("activations", self.activations, ACTIVATIONS[: 2 if of_few_bits else 1], beside)
+        _check("requantize", self.requantize, REQUANTIZE)
+        if of_few_bits and (type(self.group) is not int or self.group < 8 or self.group % 8):
+            raise InputError(f"group: expected a multiple of 8, found {self.group!r}")
+
+    @property
+    def exported(self) -> str:
+        """How a library's file holds what is still of float32."""
+        return WEIGHTS[0] if self.weights in NAMES else self.weights
+
+    def of(
+        self, mod: IRModule, params: Mapping[str, NDArray] | None
+    ) -> tuple[IRModule, Mapping[str, NDArray] | None]:
+        """The module, before it is partitioned, of these numbers, and parameters that are left."""
+        rewritings: list[Callable[[IRModule], IRModule]] = []
+        if self.requantize == "combined":
+            rewritings.append(with_combined_scales)
+        if self.weights in NAMES:
+            bits = NAMES[self.weights]
+            rewritings.append(lambda m: with_few_bits(m, bits, self.group, self.activations))
+        if is_partitioned(mod):
+            name = "requantize" if self.requantize == "combined" else "weights"
+            if rewritings:
+                text = "this module is partitioned already; give what it was before"
+                raise InputError(f"{name}: {text}")
+            return mod, params
+        if self.weights == "float16":
+            rewritings.append(with_half_weights)
+        if not rewritings:
+            return mod, params
+        made = ir.prepare(mod, params)
+        for rewriting in rewritings:
+            made = rewriting(made)
+        # On Relay a pass forgets the module's attributes.
+        return with_names(made, names_of(mod)), None
+
+
+def _check(name: str, found: str, known: tuple[str, ...], beside: str = "") -> None:
+    if found not in known:
+        raise InputError(f"{name}: expected {' or '.join(known)}{beside}, found {found!r}")
