@@ -952,10 +952,11 @@ class Ops:
         rounding: _Is[str] = "UPWARD",
         input_zero_point: _Is[int] = 0,
         output_zero_point: _Is[int] = 0,
+        least_shift: _Is[int] = 1,
     ) -> Node:
         """round((x - input_zero_point) * multiplier / 2 ** shift) + output_zero_point, limited to
-        the range of out_dtype, in 64 bits; multiplier and shift (1 to 62) are vectors of int32
-        along one axis of x.
+        the range of out_dtype, in 64 bits; multiplier and shift (least_shift to 62) are vectors
+        of int32 along one axis of x.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
           axis (-1): the axis, counted from the end if negative; of a reduction one axis,
@@ -964,6 +965,7 @@ class Ops:
           rounding ('UPWARD'): how halves are rounded: 'UPWARD', or away from zero, 'TONEAREST'
           input_zero_point (0): of the input
           output_zero_point (0): of the result
+          least_shift (1): what no shift is below: of 33 or more 32 bits are enough
 
         Relay: selfbyoc.requantize_by_channel
         Relax: selfbyoc.requantize_by_channel

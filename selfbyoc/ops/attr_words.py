@@ -57,6 +57,7 @@ ATTRIBUTES: dict[str, Words] = {
                                   "channels, H rows, W columns"),
     "layout": Words("str", "the order of the image's axes: N images, C channels, H rows, "
                            "W columns"),
+    "least_shift": Words("int", "what no shift is below: of 33 or more 32 bits are enough"),
     "linear_before_reset": Words(
         "bool", "whether the reset gate multiplies the state's product, not the state"),
     "method": Words("str", "'linear' or 'nearest_neighbor'"),

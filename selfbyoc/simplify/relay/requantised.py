@@ -15,6 +15,7 @@ from ...errors import InputError
 from ...ir.origins import names_of_span
 from ...ir.rewriting import Editor, Made
 from ...ops.fixed_point import fixed_point, within_64_bits
+from ...ops.requantized import UPPER
 from ...ops.vocabulary import read_op
 from ...printable import shown_name
 from ...tvm.types import Expr
@@ -39,9 +40,10 @@ def scales_by_channel(made: Made, to: Editor) -> Expr | None:
     if factors is None:
         return None
     points = {"input_zero_point": int(numbers[0]), "output_zero_point": int(numbers[2])}
+    least = UPPER if factors[1].min() >= UPPER else 1  # no more: equal layers are one kernel
     return to.emit(
         "requantize_by_channel", made.args[0], *map(to.constant, factors),
-        axis=int(made.raw["axis"]), **attrs, **points,
+        axis=int(made.raw["axis"]), **attrs, **points, least_shift=least,
     )  # fmt: skip
 
 

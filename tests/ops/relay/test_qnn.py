@@ -75,7 +75,14 @@ def test_requantize_is_that_of_relay(scale):
 
 
 @pytest.mark.parametrize("rounding", ["UPWARD", "TONEAREST"])
-@pytest.mark.parametrize("scales", [0.25, [0.5, 0.25, 1.0, 0.0037, 3.3, 1.7e-5, 0.125]])
+@pytest.mark.parametrize(
+    "scales",
+    [
+        0.25,
+        [0.5, 0.25, 1.0, 0.0037, 3.3, 1.7e-5, 0.125],
+        [0.25, 0.1, 0.3, 0.0037, 0.49, 1.7e-5, 0.2],
+    ],
+)
 def test_roundings_are_those_of_relay(scales, rounding):
     """Of one scale and of one for each channel, halves of both signs among the sums; without us,
     and by the meaning in NumPy, too.

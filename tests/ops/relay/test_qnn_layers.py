@@ -128,7 +128,7 @@ def test_requantised_by_channel(name, last, rounding):
 
 def test_equal_layers_of_other_scales_are_one_kernel():
     found = set()
-    for most in (0.1, 0.2):
+    for most in (0.05, 0.1):  # of an output's scale of 0.5: both are shifted by 33 bits or more
         x, y = sums("plain", last=False)
         y = by_channel(y, np.linspace(0.01, most, 16), last=False)
         parted = selfbyoc.partition_for_tefuse(tvm.IRModule.from_expr(relay.Function([x], y)))
