@@ -181,3 +181,24 @@ def test_what_is_refused_says_why(program, dtype, why):
     found = selfbyoc.report(mod)
     assert not {name for name in found.counts if name.startswith("avg_pool2d_int")}
     assert any(why in record.reason for record in found.records)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_the_nearest_pixel_is_a_level(dtype, layout):
+    """Also where the resize stands between a dequantize and a quantize: bytes are moved."""
+    x = bytes_of(np.random.default_rng(6), (2, 5, 9, 11), dtype)
+    given = x if layout == "NCHW" else np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    given = given if layout == "NCHW" else np.repeat(given, 3, axis=-1)
+    attrs = {"method": "nearest_neighbor", "coordinate_transformation_mode": "asymmetric"}
+
+    def program(x):
+        y = op.dequantize(x, 0.25, 7)
+        y = op.resize2d(y, size=(18, 33), rounding_method="floor", layout=layout, **attrs)
+        return op.quantize(y, 0.25, 7, out_dtype=dtype)
+
+    found, report = built(program, given)
+    assert (report.counts, report.left) == ({"resize2d": 1}, {})
+    rows, columns = (layout.index(letter) for letter in "HW")
+    wanted = given.repeat(2, axis=rows).repeat(3, axis=columns)
+    np.testing.assert_array_equal(found, wanted)
