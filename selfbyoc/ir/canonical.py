@@ -29,6 +29,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | where(all of the row is -inf, 0, softmax(product)) | softmax                          |
 | x / (k + a * avg_pool3d(x * x)) ** b               | lrn                              |
 | qnn_conv2d with zero points of 0                   | conv2d                           |
+| conv2d(pad(x, value)) of bytes                      | conv2d(x), padded by the value   |
 | conv2d(x, cast(weight of halves))                  | conv2d(x, weight), laid out so   |
 | transpose(transpose(x))                            | transpose                        |
 | dropout; reshape, cast, ... that change nothing    | the op before, or after          |

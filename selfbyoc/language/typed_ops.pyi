@@ -247,6 +247,7 @@ class Ops:
         kernel_layout: _Is[str] = "OIHW",
         out_dtype: _Is[str | None] = None,
         out_layout: _Is[str] = ...,
+        pad_value: _Is[int] = ...,
     ) -> Node:
         """The sum of x * weight over input channels and window, at each place of the window: x is
         [N, C, H, W], weight [O, C / groups, H, W], the result [N, O, H, W], in the layouts
@@ -265,6 +266,8 @@ class Ops:
           out_dtype (None): the result's; None: the input's
           out_layout (no default): the order of the result's axes; that of data_layout if not
               given
+          pad_value (no default): what the padding of bytes holds; as read from a model, for
+              patterns only
 
         Relay: nn.conv2d
         Relax: nn.conv2d

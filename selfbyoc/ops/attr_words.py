@@ -67,6 +67,8 @@ ATTRIBUTES: dict[str, Words] = {
     "output_scale": Words("float", "of the result: value = scale * (integer - zero point)"),
     "output_zero_point": Words("int", "of the result"),
     "multiplier": Words("int", "of 31 bits"),
+    "pad_value": Words("int", "what the padding of bytes holds; as read from a model, for patterns "
+                              "only"),
     "padding": Words("int | tuple[int, ...]", "(top, left, bottom, right); (vertical, horizontal); "
                                               "or one number for all"),
     "pool_size": Words(_PAIR, "rows and columns of the window"),

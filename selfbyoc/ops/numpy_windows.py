@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,9 @@ def conv2d(ins: Sequence[Array], call: OpCall) -> Array:
     x, w = _to(ins[0], a["data_layout"], "NCHW"), _to(ins[1], a["kernel_layout"], "OIHW")
     if np.issubdtype(x.dtype, np.integer):
         x, w = x.astype(call.outputs[0].dtype), w.astype(call.outputs[0].dtype)
-    view = _windows(x, a["padding"], w.shape[2:], a["strides"], a["dilation"], 0)
+    view = _windows(
+        x, a["padding"], w.shape[2:], a["strides"], a["dilation"], a.get("pad_value", 0)
+    )
     groups = np.split(view, a["groups"], axis=1)
     kernels = np.split(w, a["groups"], axis=0)
     parts = [
@@ -62,6 +65,23 @@ def _whole_windows(x: Array, call: OpCall) -> tuple[int, int, int, int]:
         reach = (call.outputs[0].shape[axes[n]] - 1) * a["strides"][n] + span
         ends.append(max(after, reach - x.shape[2 + n] - before))
     return top, left, ends[0], ends[1]
+
+
+def quotient_of(total: Array, count: Array | int, dtype: np.dtype) -> Array:
+    """Sums over the number of their terms; of integers rounded towards zero, in their dtype."""
+    if not np.issubdtype(dtype, np.integer):
+        return total / count
+    wide = np.asarray(total).astype(dtype).astype(np.int64)  # a sum wraps around, as in TVM
+    count = np.asarray(count).astype(np.int64)
+    return (np.sign(wide) * (np.abs(wide) // count)).astype(dtype)
+
+
+def mean(x: Array, axis: Any, keepdims: bool) -> Array:
+    """Along axes."""
+    if not np.issubdtype(x.dtype, np.integer):
+        return x.mean(axis=axis, keepdims=keepdims)
+    total = x.sum(axis=axis, keepdims=keepdims, dtype=np.int64)
+    return quotient_of(total, x.size // max(1, total.size), x.dtype)
 
 
 def max_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
@@ -89,7 +109,8 @@ def avg_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
     rest = tuple(whole - counted for whole, counted in zip(pads, own, strict=True))
     window = (a["pool_size"], a["strides"], a["dilation"], 0)
     count = np.maximum(_windows(inside, rest, *window).sum(axis=(4, 5)), 1)
-    total = _windows(x, pads, *window).sum(axis=(4, 5))
+    wide = np.int64 if np.issubdtype(x.dtype, np.integer) else None
+    total = _windows(x, pads, *window).sum(axis=(4, 5), dtype=wide)
     h, w = _hw(call)
-    out = total[:, :, :h, :w] / count[:, :, :h, :w]
+    out = quotient_of(total[:, :, :h, :w], count[:, :, :h, :w], x.dtype)
     return out.transpose(["NCHW".index(letter) for letter in a["layout"]])

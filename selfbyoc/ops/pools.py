@@ -10,6 +10,7 @@ from .attrs import avg_pool2d_attrs, like_layout, must, only, pool2d_attrs
 from .kind import Array, OpKind, form, in_both
 from .numpy_windows import avg_pool2d as numpy_avg_pool2d
 from .numpy_windows import max_pool2d as numpy_max_pool2d
+from .numpy_windows import mean
 from .reduce import global_avg_pool2d
 from .windows import avg_pool2d, max_pool2d
 
@@ -23,7 +24,7 @@ _LAYOUT = {"out_layout": like_layout}
 
 def _spatial_mean(ins: Sequence[Array], call: OpCall) -> Array:
     axes = tuple(call.attrs["layout"].index(letter) for letter in "HW")
-    return ins[0].mean(axis=axes, keepdims=True)
+    return mean(ins[0], axes, True)
 
 
 KINDS = (

@@ -112,7 +112,7 @@ KINDS = (
             "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1,
             "data_layout": "NCHW", "kernel_layout": "OIHW", "out_dtype": None,
         },
-        read_attrs=("out_layout",),
+        read_attrs=("out_layout", "pad_value"),
         relay=form("nn.conv2d", conv2d_attrs, idle=_BY_TYPE),
         relax=form("nn.conv2d", conv2d_attrs),
         fuses=SUMS,

@@ -22,18 +22,24 @@ def _const(value: float, dtype: str) -> PrimExpr:
     return tir.const(value, dtype)
 
 
+def quotient_of(total: PrimExpr, count: PrimExpr) -> PrimExpr:
+    """A sum over the number of its terms; of integers rounded towards zero, as TVM's own."""
+    count = count.astype(dtype_of(total))
+    return tir.truncdiv(total, count) if "int" in dtype_of(total) else total / count
+
+
 def reduce(kind: str) -> Callable[..., Tensor]:
     """The compute of `sum`, `mean` or `max`."""
 
     def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         (x,) = ins
         axes = reduced_axes(call.attrs["axis"], len(x.shape))
-        count = math.prod(int(x.shape[a]) for a in axes)
+        count = tir.const(math.prod(int(x.shape[a]) for a in axes), "int32")
         total = _over(x, axes, call.outputs[0].shape, "max" if kind == "max" else "sum", call)
         if kind != "mean":
             return total
         return te.compute(
-            total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=f"{call.name}_out"
+            total.shape, lambda *i: quotient_of(total(*i), count), name=f"{call.name}_out"
         )
 
     return compute
@@ -170,11 +176,9 @@ def global_avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     (x,) = ins
     layout = call.attrs["layout"]
     axes = (layout.index("H"), layout.index("W"))
-    count = math.prod(int(x.shape[a]) for a in axes)
+    count = tir.const(math.prod(int(x.shape[a]) for a in axes), "int32")
     total = _over(x, axes, call.outputs[0].shape, "sum", call)
-    return te.compute(
-        total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=call.name
-    )
+    return te.compute(total.shape, lambda *i: quotient_of(total(*i), count), name=call.name)
 
 
 def lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:

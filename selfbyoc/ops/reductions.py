@@ -9,6 +9,7 @@ import numpy as np
 from ..tvm.types import Attr
 from .attrs import Raw, must, only, plain
 from .kind import Array, OpKind, form
+from .numpy_windows import mean
 from .reduce import reduce
 
 _EXCLUDE = {"exclude": must(False)}  # else `axis` names those that stay
@@ -35,7 +36,7 @@ def _reduction(
 
 KINDS = (
     _reduction("max", "The largest element", np.max),
-    _reduction("mean", "The mean", np.mean, ("comm_reduce", "out_elemwise_fusable")),
+    _reduction("mean", "The mean", mean, ("comm_reduce", "out_elemwise_fusable")),
     _reduction("sum", "The sum", np.sum),
     # Only ever read as part of others.
     OpKind("min", relax=form("min", _axis), fuses="comm_reduce"),

@@ -10,6 +10,7 @@ from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
 from ..tvm.starts import lowest
 from ..tvm.types import PrimExpr
+from .reduce import quotient_of
 
 if TYPE_CHECKING:
     from ..tvm.types import Tensor
@@ -100,8 +101,8 @@ def conv2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     out_axes = letters(a["out_layout"] or a["data_layout"], call, "NCHW")
     size = {letter: int(weight.shape[position]) for letter, position in kernel.items()}
     dtype = call.outputs[0].dtype
-    zero = tir.const(0, dtype_of(x))
-    padded, axes = _padded(x, axes, a["padding"], zero, a["strides"], f"{call.name}_pad")
+    fill = tir.const(a.get("pad_value", 0), dtype_of(x))
+    padded, axes = _padded(x, axes, a["padding"], fill, a["strides"], f"{call.name}_pad")
     rc = te.reduce_axis((0, size["I"]), name="rc")
     ry = te.reduce_axis((0, size["H"]), name="ry")
     rx = te.reduce_axis((0, size["W"]), name="rx")
@@ -174,33 +175,35 @@ def window_count(call: OpCall, height: int, width: int) -> Callable[[PrimExpr, i
     return counted
 
 
+def window_sums(x: Tensor, call: OpCall) -> Tensor:
+    """The sum under each window of a pool, to which padding adds nothing."""
+    a = call.attrs
+    axes = out_axes = letters(a["layout"], call, "NCHW")
+    if tuple(a["dilation"]) != (1, 1):
+        raise UnsupportedOp(f"{call.name}: avg_pool2d with dilation {a['dilation']}")
+    pads, zero = _pool_padding(x, axes, call), tir.const(0, dtype_of(x))
+    padded, axes = _padded(x, axes, pads, zero, a["strides"], f"{call.name}_pad")
+    ry = te.reduce_axis((0, a["pool_size"][0]), name="ry")
+    rx = te.reduce_axis((0, a["pool_size"][1]), name="rx")
+
+    def total(*i: PrimExpr) -> PrimExpr:
+        at = _by_letter(i, out_axes)
+        return te.sum(_window(padded, axes, a["strides"], at, ry, rx), axis=[ry, rx])
+
+    return te.compute(call.outputs[0].shape, total, name=f"{call.name}_sum")
+
+
 def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     """The mean under each window, over the elements inside the image or over all of the padding
     too.
     """
     (x,) = ins
-    a = call.attrs
-    axes = out_axes = letters(a["layout"], call, "NCHW")
-    strides, size, dilation = a["strides"], a["pool_size"], a["dilation"]
-    if tuple(dilation) != (1, 1):
-        raise UnsupportedOp(f"{call.name}: avg_pool2d with dilation {dilation}")
-    height, width = int(x.shape[axes["H"]]), int(x.shape[axes["W"]])
-    pads = _pool_padding(x, axes, call)
-    padded, axes = _padded(x, axes, pads, tir.const(0, dtype_of(x)), strides, f"{call.name}_pad")
-    ry = te.reduce_axis((0, size[0]), name="ry")
-    rx = te.reduce_axis((0, size[1]), name="rx")
-    total = te.compute(
-        call.outputs[0].shape,
-        lambda *i: te.sum(
-            _window(padded, axes, strides, _by_letter(i, out_axes), ry, rx), axis=[ry, rx]
-        ),
-        name=f"{call.name}_sum",
-    )
-    counted = window_count(call, height, width)
+    axes = letters(call.attrs["layout"], call, "NCHW")
+    total = window_sums(x, call)
+    counted = window_count(call, *(int(x.shape[axes[letter]]) for letter in "HW"))
 
     def mean(*i: PrimExpr) -> PrimExpr:
-        at = _by_letter(i, out_axes)
-        count = counted(at["H"], 0) * counted(at["W"], 1)
-        return total(*i) / count.astype(dtype_of(x))
+        at = _by_letter(i, axes)
+        return quotient_of(total(*i), counted(at["H"], 0) * counted(at["W"], 1))
 
     return te.compute(call.outputs[0].shape, mean, name=call.name)

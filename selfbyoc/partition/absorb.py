@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..graph import OpCall, OpGraph
+from ..ir.rules.padded import PAD, why_outside
 from ..language.composite import Refused
 from ..language.known import is_builtin
 from ..language.match.epilogue import Around, is_elementwise, with_epilogue, with_prologue
@@ -115,12 +116,23 @@ def _outside(around: Around, match: Match, refused: Refuse) -> Iterator[Record]:
                 yield _record(match, call, f"{call.name} after it stays outside: {reason}")
     for name, value in match.own.args.items():
         producer = graph.producer(value)
-        if name in match.before or producer is None or not _is_left(around, producer):
+        if name in match.before or producer is None:
+            continue
+        if producer.kind == PAD and around.is_free(producer) and _is_image(match, name):
+            yield from _padded(match, producer)
+        if not _is_left(around, producer):
             continue
         if value.ndim < 2 or not _is_image(match, name):
             continue
         reason = _why_not_before(around, match, name, producer, refused)
         yield _record(match, producer, f"{producer.name} before it stays outside: {reason}")
+
+
+def _padded(match: Match, pad: OpCall) -> Iterator[Record]:
+    for conv in match.of("conv2d")[:1]:
+        why = why_outside(conv, pad) or "others read what it pads"
+        told = _record(match, pad, f"{pad.name} before it stays outside: {why}")
+        yield replace(told, hint=why)
 
 
 def _is_left(around: Around, call: OpCall) -> bool:

@@ -21,6 +21,7 @@ from .composites.quantized import conv2d_narrowed, conv2d_narrowed_any_layout
 from .composites.quantized_conv import conv2d_int8
 from .composites.quantized_dense import layer_norm_dense_int8
 from .composites.quantized_matmul import dense_int8
+from .composites.quantized_pool import avg_pool2d_int8, avg_pool2d_integers
 from .composites.quantized_products import batch_matmul_int8
 from .composites.recurrent import gru, lstm, lstm_int8, peephole_lstm, rnn
 from .composites.residual import conv2d_add
@@ -60,6 +61,8 @@ BUILTIN = (
     rms_norm,
     softmax,
     max_pool2d,
+    avg_pool2d_int8,  # before those of floats
+    avg_pool2d_integers,
     avg_pool2d,
     global_avg_pool2d,
     resize2d,

@@ -11,13 +11,17 @@ from ..tvm.types import IRModule
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
 from .halves import with_floats
 from .levels import LevelsAsRead
+from .means import MeansOfImages
 from .one_row import ImagesOfOneRow
+from .padding import padded_by_itself
 from .taps import without_idle_taps
 
 REWRITINGS = (
     *BEFORE_HALVES,
     with_floats,
+    lambda mod: rewritten(mod, padded_by_itself),
     *BEFORE_LEVELS,
+    lambda mod: rewritten(mod, MeansOfImages()),
     lambda mod: rewritten(mod, LevelsAsRead()),
     fold,
     *AFTER_FOLDING,

@@ -33,7 +33,7 @@ from .level_values import (
     one_number,
     stays,
 )  # fmt: skip
-from .padded_levels import MOVES, held, pads
+from .padded_levels import held, moves, pads
 from .weights import is_swap, out_dtype
 
 DEQUANTIZES = ("dequantize", "dequantize_groups")  # what makes floats of a weight's levels
@@ -86,7 +86,7 @@ class LevelsAsRead:
             return _constant(made, to)
         if made.kind == "matmul":
             return self._by_units(made, to)
-        return _moved(made, to) if made.name in MOVES else None
+        return _moved(made, to) if moves(made) else None
 
     def _shared(self, arg: Expr, to: Editor) -> Expr:
         made = to.made(arg)
@@ -118,7 +118,7 @@ class LevelsAsRead:
         before = to.made(value)
         if before is None:
             return None
-        if before.name in MOVES or before.kind == "concatenate":
+        if moves(before) or before.kind == "concatenate":
             return self._earlier(made, before, to)
         # Of fewer bits than 32 it might give a neighbour.
         if not is_dequantized(before) or dtype(to, before.args[0]) != _to(made):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.rewriting import Editor, cast, dtype, size_one
+from ..ir.rewriting import Editor, Made, cast, dtype, size_one
+from ..ops.attrs import is_empty, plain
 from ..tvm.types import Expr
 from .level_values import is_level
 
@@ -11,6 +12,14 @@ MOVES = frozenset(
     {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool1d",
      "nn.max_pool2d", "permute_dims", "reshape", "squeeze", "strided_slice", "transpose"}
 )  # fmt: skip
+
+
+def moves(made: Made) -> bool:
+    """Whether an op only moves or compares elements; a resize that takes the nearest pixel does."""
+    if made.name != "image.resize2d":
+        return made.name in MOVES
+    is_nearest = str(made.raw["method"]) == "nearest_neighbor"
+    return is_nearest and is_empty(plain(made.raw["out_dtype"]))
 
 
 def pads(name: str) -> bool:

@@ -260,6 +260,10 @@ def _set_pool(d: Drawing, at: int, window: Any, steps: Any, apart: Any, pads: An
     d.set(at, pool_size=window, strides=steps, dilation=apart, padding=pads, **more)
 
 
+def _whole(d: Drawing, at: int) -> None:
+    d.give(d.node(at).inputs[0])
+
+
 def _resize(d: Drawing, at: int) -> None:
     d.give(d.node(at).inputs[0])
     size = sizes.extent(d.rng, 300), sizes.extent(d.rng, 300)
@@ -352,6 +356,7 @@ RULES: dict[str, Rule] = {
     "conv2d": Rule(_conv2d, _conv2d_to, _image),
     **dict.fromkeys(("conv2d_transpose", "conv1d_transpose"), Rule(_transposed, _cannot, _image)),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), Rule(_pool, _pool_to, _image)),
+    "global_avg_pool2d": Rule(_whole, _cannot, _image),
     "resize2d": Rule(_resize, _cannot, _image),
     "dense": Rule(_dense, _dense_to, _matrix),
     "batch_matmul": Rule(_batch_matmul, _cannot, _matrices),

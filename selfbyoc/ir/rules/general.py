@@ -17,6 +17,7 @@ from .hard_swish import hard_swish
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm, rms_norm
 from .lrn import local_response
+from .padded import padded_conv2d
 from .products import batch_matmul, dense, repeated_matrix, turned_operand
 from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
 from .rows import merged_rows
@@ -158,16 +159,20 @@ def _of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
     ], absorbed
 
 
+_PIXELS: dict[tuple[int, ...], str] = {(2, 3): "NCHW", (1, 2): "NHWC"}
+
+
 def _global_pool(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if call.kind != "mean" or call.inputs[0].ndim != 4:
         return None
     axes = call.attrs["axis"]
     axes = (axes,) if isinstance(axes, int) else axes or ()
-    if sorted(a % 4 for a in axes) != [2, 3] or not call.attrs["keepdims"]:
+    layout = _PIXELS.get(tuple(sorted(a % 4 for a in axes)))
+    if layout is None or not call.attrs["keepdims"]:
         text = f"a mean over axis={axes} with keepdims={call.attrs['keepdims']}"
         rw.decline(call, "global_avg_pool2d", f"{text}, not over (2, 3) with True")
         return None
-    return [replace(call, kind="global_avg_pool2d", attrs={"layout": "NCHW"})], []
+    return [replace(call, kind="global_avg_pool2d", attrs={"layout": layout})], []
 
 
 def _requantize(rw: Rewriter, call: OpCall) -> Rewrite | None:
@@ -214,6 +219,7 @@ RULES: tuple[Rule, ...] = (
     half_weight,
     _requantize,
     _symmetric_conv2d,
+    padded_conv2d,
     _bias_add,
     silu,
     hard_swish,

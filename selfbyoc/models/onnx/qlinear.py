@@ -158,6 +158,19 @@ def _of_one(op: str, *kept: str) -> Callable[[onnx.NodeProto, Graph], Nodes]:
     return form
 
 
+def _global_mean(node: onnx.NodeProto, graph: Graph) -> Nodes:
+    """Over the pixels, whose axes stay; channels may come last."""
+    x, xs, xz, ys, yz = _given(node, 5)
+    rank = graph.rank(x)
+    if not attributes(node).get("channels_last", 0):
+        return _of_one("GlobalAveragePool")(node, graph)
+    if rank is None:
+        return None
+    steps = Steps(graph, node)
+    y = steps.over("ReduceMean", _floats(steps, x, xs, xz), [*range(1, rank - 1)], keepdims=1)
+    return steps.instead(_levels(steps, y, ys, yz, x))
+
+
 def _softmax(node: onnx.NodeProto, graph: Graph) -> Nodes:
     """ONNX's of the opset that the node names: before 13 it is over all axes from one on."""
     is_new = attributes(node).get("opset", 13) >= _AXES_SINCE
@@ -203,7 +216,7 @@ _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "
 _OF_RUNTIME: dict[str, Callable[[Any, Graph], Nodes]] = {
     "DynamicQuantizeMatMul": _dynamic, "MatMulIntegerToFloat": _to_float, "QGemm": _gemm,
     "QLinearAdd": _of_two("Add"), "QLinearAveragePool": _of_one("AveragePool", *_POOL),
-    "QLinearConcat": _concat, "QLinearGlobalAveragePool": _of_one("GlobalAveragePool"),
+    "QLinearConcat": _concat, "QLinearGlobalAveragePool": _global_mean,
     "QLinearLeakyRelu": _of_one("LeakyRelu", "alpha"), "QLinearMul": _of_two("Mul"),
     "QLinearSigmoid": _of_one("Sigmoid"), "QLinearSoftmax": _softmax,
 }  # fmt: skip

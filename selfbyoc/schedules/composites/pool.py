@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...graph import OpCall
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.match.match import Match
@@ -27,8 +28,13 @@ def _is_nchw(match: Match, *dtypes: str) -> None:
     (pool,) = match.ops
     dtype = pool.inputs[0].dtype
     require(dtype in dtypes, f"only {', '.join(dtypes)} is scheduled, found {dtype}")
+    check_window(pool, "NCHW")
+
+
+def check_window(pool: OpCall, *layouts: str) -> None:
+    """Layouts and windows that the kernels of pools have."""
     layout, dilation = pool.attrs["layout"], pool.attrs.get("dilation", (1, 1))
-    require(layout == "NCHW", f"only NCHW is scheduled, found {layout}")
+    require(layout in layouts, f"only {' and '.join(layouts)} is scheduled, found {layout}")
     require(
         pool.kind == "max_pool2d" or tuple(dilation) == (1, 1),
         f"an average over a dilated window is not scheduled, found dilation {dilation}",

@@ -11,6 +11,7 @@ from ...ops.resampling import axes_of
 from ...ops.resize import why_not
 from ...tvm.types import Attr
 from ..kernels.resize.kernel import RESIZE
+from ..kernels.words import BYTE
 from .sizes import check_rows
 
 LEAST_CHANNELS = 8  # as lanes
@@ -19,7 +20,8 @@ LEAST_CHANNELS = 8  # as lanes
 def _check(match: Match) -> None:
     (resize,) = match.own.ops
     x, attrs = resize.inputs[0], resize.attrs
-    require(x.dtype == "float32", f"only float32 is scheduled, found {x.dtype}")
+    dtypes = ("float32", *(BYTE if attrs["method"] == "nearest_neighbor" else ()))
+    require(x.dtype in dtypes, f"only {', '.join(dtypes)} is scheduled, found {x.dtype}")
     layout = attrs["layout"]
     require(layout in ("NCHW", "NHWC"), f"only NCHW and NHWC are scheduled, found {layout}")
     channels = x.shape[-1]
@@ -61,6 +63,7 @@ resize2d = Composite(
         Case(_resize((19, 45), **_CORNERS), name="corners", x=(1, 3, 7, 13)),
         Case(_resize((5, 1)), name="to-one-column", x=(2, 3, 1, 9)),
         Case(_nearest((9, 35)), name="nearest-both-ways", x=(1, 7, 21, 11)),
+        Case(_nearest((18, 22), **_FLOOR), name="bytes", x=((1, 7, 9, 11), "uint8")),
         Case(_resize((14, 9), layout="NHWC"), name="channels-last", x=(2, 7, 12, 19)),
     ),
 )

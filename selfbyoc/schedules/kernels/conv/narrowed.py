@@ -23,6 +23,7 @@ from . import quantized, quantized_plan
 from .form import Conv2d
 from .kernel import convolution, schedule
 from .layer import Layer
+from .operands import Operands
 from .plan import ConvPlans, plan_direct
 from .quantized import sums_of_words
 from .quantized_plan import QuantizedPlan, products_of
@@ -61,13 +62,20 @@ def conv2d(inputs: Sequence[Tensor], call: OpCall, plan: Plan) -> Any:
         return _of_words(Conv2d(x, weight, call.attrs, out, call.name), plan)
     dtype = _dtype(call)
     image = View(x.shape, dtype, lambda *i: x(*i).astype(dtype))
-    conv = Conv2d(image, weight, call.attrs, out, call.name)
+    outside = Operands(padding=tir.const(_around(call), dtype))
+    conv = Conv2d(image, weight, call.attrs, out, call.name, outside)
     stages = convolution(conv, plan.of(call.name))
     return replace(stages, result=widened(stages.result, "int32"))
 
 
+def _around(asked: OpCall | Conv2d) -> int:
+    """The level that the padding holds."""
+    return int(asked.attrs.get("pad_value", 0))
+
+
 def _of_words(asked: Conv2d, plan: QuantizedPlan) -> Any:
-    stages, offset = sums_of_words(asked, tir.const(0, "int32"), plan)
+    zero, around = (tir.const(level, "int32") for level in (0, _around(asked)))
+    stages, offset = sums_of_words(asked, zero, plan, around)
     if offset is None:
         return stages
 

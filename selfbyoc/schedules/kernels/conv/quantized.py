@@ -104,15 +104,18 @@ def compute(
 
 
 def sums_of_words(
-    asked: Conv2d, zero: PrimExpr, plan: QuantizedPlan
+    asked: Conv2d, zero: PrimExpr, plan: QuantizedPlan, around: PrimExpr | None = None
 ) -> tuple[Any, Callable[[PrimExpr], PrimExpr] | None]:
     """The stages of sums of an image of levels, and what is too much in the sum of an output
-    channel, if anything; `zero` is the level of zero.
+    channel, if anything; `zero` is the level of zero, which is around the image unless another is.
     """
     x, weight = asked.x, asked.weight
     if isinstance(plan.conv, WinogradPlan):
-        pairs = replace(asked, x=pairs_of(x, zero), operands=Operands(partial(dot, PAIRS)))
+        fill = None if around is None else (around - zero) * ((1 << 16) + 1)
+        operands = Operands(partial(dot, PAIRS), fill)
+        pairs = replace(asked, x=pairs_of(x, zero), operands=operands)
         return kernel.convolution(pairs, plan.conv), None
+    outside = counted(zero if around is None else around, x.dtype, plan.products)
     level = counted(zero, x.dtype, plan.products)
     # After the last input are the sums of the others.
     blocks, depth, *window, rows = extents(weight)
@@ -124,11 +127,11 @@ def sums_of_words(
         return weight(block, depth - 1, 0, 0, row) * level
 
     if plan.columns:
-        read = Columns(plan.products, plan.columns, level)
+        read = Columns(plan.products, plan.columns, outside)
         words = replace(asked, weight=body, operands=Operands(times, columns=read))
     else:
         image = Words(x, 1, plan.products, plan.groups)
-        operands = Operands(times, all_alike(level, plan.word))
+        operands = Operands(times, all_alike(outside, plan.word))
         words = replace(asked, x=image, weight=body, operands=operands)
     return kernel.convolution(words, plan.conv), offset
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from ....graph import OpCall
 from ....ops.vocabulary import compute_of
-from ....ops.windows import window_count
+from ....ops.windows import window_count, window_sums
 from ....tvm import dtype_of, te, tir
 from ....tvm.starts import lowest
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import reduce_axes
-from ..conv.pixels.compute import PixelStages, pooled
+from ..conv.pixels.compute import pooled
 from ..conv.pixels.plan import PixelPlan
 from .plan import PoolPlan, RowPlan, WholePlan
 
@@ -48,15 +48,36 @@ def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
 
 
 def avg_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
-    """NCHW avg_pool2d over the elements inside the image, or over all of the padding too."""
-    (x,), form = inputs, plan.form
-    if isinstance(form, RowPlan):
-        return _mean_by_rows(x, call, form)
+    """NCHW avg_pool2d of floats: over the elements inside the image, or over the padding too."""
+    (x,), one = inputs, tir.const(1, dtype_of(inputs[0]))
+    if plan.form is None:
+        return compute_of("avg_pool2d")(inputs, call)
+    if isinstance(plan.form, RowPlan):
+        return _mean_by_rows(x, call, plan.form)
+    return averages(x, call, plan, lambda total, n: total * (one / n.astype(dtype_of(x))))
+
+
+def averages(x: Tensor, call: OpCall, plan: PoolPlan, mean: Combine) -> Any:
+    """`mean` of the sum of what lies under each window and of how many elements that is divided by;
+    of any dtype that sums are exact enough in.
+    """
+    form = plan.form
     if isinstance(form, WholePlan):
-        return _mean_of_image(x, call)
-    if isinstance(form, PixelPlan):
-        return _mean_of_pixels(x, call, form)
-    return compute_of("avg_pool2d")(inputs, call)
+        return _mean_of_image(x, call, mean)
+    counted, zero = _counts(x, call), tir.const(0, dtype_of(x))
+
+    def last(total: PrimExpr, _n: PrimExpr, _c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
+        return mean(total, counted(y, 0) * counted(z, 1))
+
+    if isinstance(form, RowPlan):
+        return _by_rows(x, call, form, lambda a, b: a + b, zero, last)
+    shape = call.outputs[0].shape
+    if not isinstance(form, PixelPlan):
+        total = window_sums(x, call)
+        return te.compute(shape, lambda *i: last(total(*i), *i), name=call.name)
+    sums = pooled(x, call, form, te.sum, zero, f"{call.name}_sum")
+    means = te.compute(shape, lambda *i: last(sums.result(*i), *i), name=call.name)
+    return replace(sums, result=means)
 
 
 def _by_rows(
@@ -121,31 +142,24 @@ def _mean_by_rows(x: Tensor, call: OpCall, plan: RowPlan) -> RowStages:
     return _by_rows(x, call, plan, lambda a, b: a + b, tir.const(0, dtype), last)
 
 
-def _mean_of_pixels(x: Tensor, call: OpCall, plan: PixelPlan) -> PixelStages:
-    zero, counted = tir.const(0, dtype_of(x)), _counts(x, call)
-    sums = pooled(x, call, plan, te.sum, zero, f"{call.name}_sum")
-
-    def mean(n: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr) -> PrimExpr:
-        count = counted(y, 0) * counted(z, 1)
-        return sums.result(n, c, y, z) * (tir.const(1, dtype_of(x)) / count.astype(dtype_of(x)))
-
-    return replace(sums, result=te.compute(call.outputs[0].shape, mean, name=call.name))
-
-
-def _mean_of_image(x: Tensor, call: OpCall) -> Tensor:
+def _mean_of_image(x: Tensor, call: OpCall, mean: Combine) -> Tensor:
     """Padding adds nothing, so that an image is summed as it lies (512x14x14: 26.5 us window by
     window, 4.9 so; two cores of Zen 5, Nov 2026).
     """
-    dtype, counted = dtype_of(x), _counts(x, call)
-    axes = reduce_axes(r2=int(x.shape[2]), r3=int(x.shape[3]))
-    total = te.compute(
-        call.outputs[0].shape,
-        lambda n, c, y, z: te.sum(x(n, c, *axes), axis=axes),
-        name=f"{call.name}_sum",
-    )
-    first = tir.const(0, "int32")
-    share = tir.const(1, dtype) / (counted(first, 0) * counted(first, 1)).astype(dtype)
-    return te.compute(total.shape, lambda *i: total(*i) * share, name=call.name)
+    places = [call.attrs["layout"].index(letter) for letter in "HW"]
+    axes = reduce_axes(**{f"r{at}": int(x.shape[at]) for at in places})
+
+    def sum_of(*i: PrimExpr) -> PrimExpr:
+        index = [axes[places.index(at)].var if at in places else own for at, own in enumerate(i)]
+        return te.sum(x(*index), axis=axes)
+
+    total = te.compute(call.outputs[0].shape, sum_of, name=f"{call.name}_sum")
+    first, size = tir.const(0, "int32"), int(x.shape[places[0]]) * int(x.shape[places[1]])
+    count: PrimExpr = tir.const(size, "int32")
+    if call.kind == "avg_pool2d":
+        counted = _counts(x, call)
+        count = counted(first, 0) * counted(first, 1)
+    return te.compute(total.shape, lambda *i: mean(total(*i), count), name=call.name)
 
 
 def _counts(x: Tensor, call: OpCall) -> Callable[[PrimExpr, int], PrimExpr]:

@@ -119,7 +119,7 @@ class PoolPlan:
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the form."""
-        (pool,) = ops
+        pool = pool_of(ops)
         if isinstance(self.form, PixelPlan):
             yield from self.form.faults(pool_layer(pool), cpu)
         if isinstance(self.form, RowPlan):
@@ -127,12 +127,20 @@ class PoolPlan:
 
 
 def plan(ops: Ops, machine: Machine) -> PoolPlan:
-    """The plan of a composite that is one max_pool2d or avg_pool2d."""
-    (pool,) = ops
+    """The plan of a composite with one pool."""
+    pool = pool_of(ops)
     return PoolPlan(pool.name, _form(pool, machine), machine)
 
 
+def pool_of(ops: Ops) -> OpView:
+    """The pool among the ops: of levels, their dequantize is beside it."""
+    (pool,) = [op for op in ops if op.kind.endswith("_pool2d")]
+    return pool
+
+
 def _form(pool: OpView, machine: Machine) -> Form:
+    if pool.kind == "global_avg_pool2d":
+        return WholePlan()
     down, along = windows_of(pool)
     fits = down.size <= MOST_TAPS and along.size <= MOST_TAPS and along.out > 1
     # Rows of bytes in as many lanes as floats have: few rows fill a register of 64 (13 to 112 wide,

@@ -56,7 +56,7 @@ class WinogradStages:
 def convolution(conv: Conv2d, plan: WinogradPlan) -> WinogradStages:
     """NCHW image and packed weight -> NCHW image, by seven stages; of words as of floats."""
     stem = f"{conv.name}_wino"
-    image = _image(conv.x, plan, f"{stem}_image")
+    image = _image(conv.x, plan, conv.operands.outside(conv.x), f"{stem}_image")
     columns, inputs = _inputs(image, plan, stem)
     sums = _sums(inputs, conv, plan, f"{stem}_sums")
     rows, pixels = _outputs(sums, plan, stem)
@@ -75,8 +75,10 @@ def convolution(conv: Conv2d, plan: WinogradPlan) -> WinogradStages:
     return WinogradStages(image, columns, inputs, sums, rows, pixels, result)
 
 
-def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
-    """The image as far as tiles reach, its channels last and filled up to whole blocks."""
+def _image(x: Tensor, plan: WinogradPlan, fill: PrimExpr, name: str) -> Tensor:
+    """The image as far as tiles reach, `fill` around it, its channels last and filled up to whole
+    blocks, whose weights are zero.
+    """
     _, channels, height, width = extents(x)
     (top, left), t, step = plan.pads, plan.tiling, plan.apart
 
@@ -86,7 +88,7 @@ def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
             n, z = tir.floordiv(n, step**2), z * step + tir.floormod(n, step)
         row, column = y - top, z - left
         inside = tir.all(row >= 0, row < height, column >= 0, column < width, c < channels)
-        return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, x.dtype))
+        return tir.if_then_else(inside, x(n, c, row, column), fill)
 
     reach = t.window - 1
     shape = (t.batch, t.down * t.m + reach, t.along * t.m + reach, blocks_of(channels) * BLOCK)
