@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import UnsupportedOp
 from ..graph import OpCall
-from ..tvm import te, tir
+from ..tvm import dtype_of, te, tir
 from ..tvm.types import Attr, Attrs, PrimExpr
 from .attrs import Raw, like, must, only, plain
 from .fixed_point import fixed_point, within_64_bits
@@ -64,8 +64,9 @@ def _scaled(x: Tensor, call: OpCall, factors: Factors, least: int) -> Tensor:
         multiplier, shift = factors(i)
         product = (x(*i).astype("int64") - _wide(a["input_zero_point"])) * multiplier
         value = _rounded(product, shift, least, a["rounding"])
-        value = value + tir.const(a["output_zero_point"], value.dtype)
-        low, high = (end(dtype).astype(value.dtype) for end in (tir.min_value, tir.max_value))
+        held = dtype_of(value)
+        value = value + tir.const(a["output_zero_point"], held)
+        low, high = (end(dtype).astype(held) for end in (tir.min_value, tir.max_value))
         return tir.Max(tir.Min(value, high), low).astype(dtype)
 
     return te.compute(x.shape, element, name=call.name)
