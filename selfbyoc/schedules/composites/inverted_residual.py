@@ -144,7 +144,7 @@ inverted_residual = Composite(
         compute.inverted_residual,
         schedule,
         {
-            "w_expand": pack.pack_blocks,
+            "w_expand": pack.pack_expansion,
             "w_depth": pack.pack_blocks,
             "w_project": pack.pack_projection,
         },

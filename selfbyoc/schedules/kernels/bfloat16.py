@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ...tvm import te, tir
-from ...tvm.own_ops import BFLOATS, LEVELS_OF, word_of_bfloat16
+from ...tvm.own_ops import BFLOATS, LEVELS_OF, dot, word_of_bfloat16
 from ...tvm.types import PrimExpr, Tensor
 from ..steps.tensors import extents
 from .words import Words, words_of
 
 WORD = LEVELS_OF[BFLOATS]
+
+
+def times(of_words: bool) -> Callable[[PrimExpr, PrimExpr], PrimExpr]:
+    """The product of two words, or of two floats."""
+    return partial(dot, BFLOATS) if of_words else operator.mul
 
 
 class RoundedWords(Words):

@@ -34,8 +34,12 @@ def ran(x, weight, packed_for, cpu, folder, product=op.dense):
     mod = selfbyoc.emit(
         lambda x, weight: product(x, op.half_weight(weight)), types, {"weight": weight}
     )
+    return ran_model(mod, x, packed_for, cpu, folder)
+
+
+def ran_model(mod, x, packed_for, cpu, folder):
+    """The same of a model of one input."""
     (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=packed_for))
-    assert kernel.composite.name in ("dense", "conv2d")
     target = make_target(cpu)
     inputs = kernel.source.graph.inputs
     given = [kernel.calls[0].get(n, x) for n in range(len(inputs))]
@@ -91,3 +95,29 @@ def test_convolutions(tmp_path, packed_for, cpu, image, kernel, stride):
     assert [type(plan) for _, plan in plans.plans] == [RoundedPlan]
     wanted = convolved(x, weight, stride, padding)
     assert difference(found, wanted, "float32", int(np.prod(kernel[1:]))) is None
+
+
+@CPUS
+@pytest.mark.parametrize("channels", [64, 67])
+def test_around_a_depthwise_convolution(tmp_path, packed_for, cpu, channels):
+    """What is rounded there has few bits: an element is as the model has it."""
+    rng = np.random.default_rng(0)
+    x, expand, point = (
+        rng.integers(-3, 4, shape).astype(BF16)
+        for shape in ((1, 19, 9, 8), (channels, 19, 1, 1), (40, channels, 1, 1))
+    )
+    depth = rng.integers(-1, 2, (channels, 1, 3, 3)).astype("float32")
+
+    def block(x, expand, depth, point):
+        y = op.clip(op.conv2d(x, op.half_weight(expand)), a_min=0, a_max=6)
+        y = op.relu(op.conv2d(y, depth, groups=channels, padding=1))
+        return op.conv2d(y, op.half_weight(point))
+
+    given = {"expand": expand, "depth": depth, "point": point}
+    types = {name: (array.shape, str(array.dtype)) for name, array in given.items()}
+    mod = selfbyoc.emit(block, {"x": (x.shape, "float32"), **types}, given)
+    plan, found = ran_model(mod, x.astype("float32"), packed_for, cpu, tmp_path)
+    assert plan.words == (True, True)
+    y = np.clip(convolved(x, expand), 0, 6)
+    y = np.maximum(convolved(y, depth, 1, 1, channels), 0)
+    np.testing.assert_array_equal(found, convolved(y, point))
