@@ -15,19 +15,14 @@ from ....machine import Machine
 from ....tvm.own_ops import BFLOATS, dot
 from ....tvm.types import Shape, Stage
 from ...steps.faults import Faults
-from ..bfloat16 import WORD, RoundedWords
-from ..words import machine_of_words, words_of
+from ..bfloat16 import HELD, LEAST_PRODUCTS, WORD, RoundedWords, machine_of
+from ..words import words_of
 from .channels.plan import ChannelPlan
 from .form import Conv2d
 from .layer import Layer
 from .operands import Operands
 from .pixels.plan import PixelPlan
 from .pointwise.plan import PointwisePlan
-
-HELD = "bfloat16"
-# Of a channel: to round it takes about six instructions, and as half of a word it saves half of a
-# multiply-add in each of its products.
-LEAST_PRODUCTS = 16
 
 DirectPlan = PixelPlan | PointwisePlan | ChannelPlan
 
@@ -43,7 +38,7 @@ class RoundedPlan:
 
     def faults(self, layer: Layer, cpu: Machine) -> Faults:
         """Of the plan that it is made of, for a layer of words."""
-        yield from self.conv.faults(layer, machine_of_words(cpu, BFLOATS))
+        yield from self.conv.faults(layer, machine_of(cpu, True))
 
 
 @dataclass(frozen=True)

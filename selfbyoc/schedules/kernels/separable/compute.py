@@ -19,10 +19,9 @@ from ....tvm import te, tir
 from ....tvm.own_ops import word_of_bfloat16
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import reduce_axes, split_index
-from ..bfloat16 import WORD, times
+from ..bfloat16 import WORD, steps_of, times
 from ..conv.depth import in_parts
 from ..conv.staged import StagedStages
-from ..words import words_of
 from . import staged
 from .expand import Frame, framed
 from .layers import Layer, layers
@@ -137,9 +136,8 @@ def _in_words(element: Callable[..., PrimExpr], layer: Layer, plan: SeparablePla
 def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor | None, Tensor]:
     """The pointwise products of the depthwise convolution's result, and their parts."""
     fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
-    word = WORD if plan.words[1] else 1
-    product, each = times(plan.words[1]), lanes // word
-    depth = words_of(layer.channels, word) // fold // plan.parts
+    product, each = times(plan.words[1]), steps_of(lanes, plan.words[1])
+    depth = steps_of(layer.channels, plan.words[1]) // fold // plan.parts
     (rc,) = reduce_axes(rc=depth)
 
     def element(

@@ -13,13 +13,12 @@ from ...steps.candidates import decided
 from ...steps.faults import Faults, too_large, undivided, unlike
 from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK
-from ..bfloat16 import WORD
+from ..bfloat16 import HELD, WORD, machine_of, steps_of
 from ..conv.depth import steps_at_a_time
-from ..conv.rounded import HELD
 from . import tiles
 from .form import Form, Pixels
 from .layers import is_first, is_pointwise
-from .rounded import as_packed, both_of_words, machine_of, steps_of
+from .rounded import as_packed, both_of_words
 from .staged import StagedPlan
 from .tiles import Run, pair
 

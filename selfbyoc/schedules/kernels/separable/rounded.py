@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ....codegen.info.ops import Ops, OpView
 from ....machine import Machine
-from ....tvm.own_ops import BFLOATS
 from ....tvm.types import Shape
 from ...steps.tiles import blocks_of
 from ..bfloat16 import WORD
 from ..conv import rounded
-from ..words import machine_of_words, words_of
+from ..words import words_of
 
 FOLDS = (1, 2)  # steps of a sum side by side in a vector
 
@@ -40,13 +39,3 @@ def both_of_words(ops: Ops, cpu: Machine) -> tuple[bool, bool]:
     """Whether the expansion and the projection are of words; a depthwise convolution never is."""
     first, *_, project = ops.of("conv2d")
     return is_of_words(ops, first, cpu), is_of_words(ops, project, cpu)
-
-
-def machine_of(cpu: Machine, of_words: bool) -> Machine:
-    """A machine as its products of words are; of floats itself."""
-    return machine_of_words(cpu, BFLOATS) if of_words else cpu
-
-
-def steps_of(channels: int, of_words: bool) -> int:
-    """Of a sum over channels."""
-    return words_of(channels, WORD) if of_words else channels

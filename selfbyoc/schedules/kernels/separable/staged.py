@@ -10,12 +10,11 @@ from ....codegen.info.ops import Ops, OpView
 from ....graph import OpCall
 from ....machine import Machine
 from ....tvm import te
-from ....tvm.own_ops import BFLOATS
 from ....tvm.types import PrimExpr, Schedule, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents
 from ...steps.tiles import BLOCK, blocks_of
-from ..bfloat16 import WORD
+from ..bfloat16 import WORD, machine_of, steps_of
 from ..conv import kernel, staged, widened
 from ..conv.form import Conv2d
 from ..conv.groups.plan import GroupPlan
@@ -23,7 +22,6 @@ from ..conv.layer import Layer as Window
 from ..conv.plan import ConvPlan, ConvPlans, paying_groups, plan_direct
 from ..conv.rounded import RoundedPlan
 from ..conv.staged import StagedStages
-from ..words import machine_of_words, words_of
 from .layers import Layer
 from .pack import unfolded
 from .rounded import is_of_words
@@ -64,7 +62,7 @@ class StagedPlan:
 
 def _plan(ops: Ops, conv: OpView, machine: Machine) -> ConvPlan:
     if is_of_words(ops, conv, machine):
-        return RoundedPlan(plan_direct(_packed(conv, True), machine_of_words(machine, BFLOATS)))
+        return RoundedPlan(plan_direct(_packed(conv, True), machine_of(machine, True)))
     layer = _packed(conv)
     is_single = layer.is_depthwise and layer.out[1] == layer.groups
     grouped = paying_groups(layer, machine) if is_single else None
@@ -87,8 +85,7 @@ def compute(
         conv, weight = layer.conv, layer.weight
         out = conv.outputs[0][0]
         found = plan.convs.of(conv.name)
-        word = WORD if isinstance(found, RoundedPlan) else 1
-        channels = words_of(layer.channels, word)
+        channels = steps_of(layer.channels, isinstance(found, RoundedPlan))
         if int(weight.shape[1]) < channels:
             weight = unfolded(weight, out[1], channels, conv.name)
         if isinstance(found, GroupPlan):
