@@ -1,4 +1,6 @@
-"""Attention of words of two bfloat16, by what CPUs compute that have no instruction for them."""
+"""Attention, and products of two computed sides, of words of two bfloat16, by what CPUs compute
+that have no instruction for them.
+"""
 
 import re
 
@@ -13,7 +15,9 @@ from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.cache.kernels import using
 from selfbyoc.codegen.lower import lower
 from selfbyoc.errors import MatchWarning
+from selfbyoc.runtime.tolerance import difference
 from selfbyoc.schedules.kernels.attention.forms import BlockPlan
+from selfbyoc.schedules.kernels.matmul.rounded import RoundedMatmulPlan
 from selfbyoc.tvm import make_target, module_source
 
 HEADS = {"axes": (0, 2, 1, 3)}
@@ -124,6 +128,8 @@ def test_it_is_verified(words):
 def test_what_is_multiplied_seldom_is_of_floats(words, shapes):
     mod = model(plain, given(**shapes))
     assert not getattr(plan(mod), "words", False)
+    counts = selfbyoc.report(selfbyoc.partition_for_tefuse(mod)).counts
+    assert counts == {"attention": 1}
 
 
 def test_any_number_of_keys_is_of_floats(words):
@@ -139,6 +145,33 @@ def test_any_number_of_keys_is_of_floats(words):
 def test_what_a_model_has_in_floats_stays_in_floats(words):
     arrays = {name: a.astype(F32) for name, a in given(**same(64, 64, 32, 32, 2)).items()}
     assert not plan(model(plain, arrays)).words
+
+
+# ---- a product by itself
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "turned"),
+    [((3, 37, 33), (3, 33, 45), {}), ((2, 64, 128), (2, 96, 128), {"transpose_b": True}),
+     ((2, 4, 41, 50), (2, 4, 41, 32), {"transpose_a": True}), ((1, 200, 64), (1, 64, 48), {}),
+     ((2, 19, 40), (2, 33, 19), {"transpose_a": True, "transpose_b": True})],
+)  # fmt: skip
+def test_a_product_by_itself(words, x, y, turned):
+    """What it reads is of bfloat16: nothing is rounded, and sums are float32."""
+    arrays = given(x=x, y=y)
+
+    def program(x, y):
+        return op.cast(op.batch_matmul(x, y, **turned), dtype="float32")
+
+    mod = model(program, arrays)
+    assert isinstance(plan(mod), RoundedMatmulPlan)
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"batch_matmul": 1}
+    (found,) = library(*arrays.values())
+    left, right = (a.astype(F64) for a in arrays.values())
+    left = left.swapaxes(-1, -2) if "transpose_a" in turned else left
+    right = right.swapaxes(-1, -2) if "transpose_b" in turned else right
+    assert difference(found, left @ right, "float32", left.shape[-1]) is None
 
 
 def test_a_product_that_nobody_takes_has_no_step_of_its_own():
@@ -163,6 +196,18 @@ def test_the_instruction(cpu):
     assert not any("vfmadd" in block for block in blocks)
     for other in ("sapphirerapids", "haswell"):
         assert "vdpbf16ps" not in assembly(mod, f"llvm -mcpu={other}")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_instruction_of_a_product_by_itself(turned):
+    def program(x, y):
+        return op.cast(op.batch_matmul(x, y, transpose_b=turned), dtype="float32")
+
+    y = (12, 96, 64) if turned else (12, 64, 96)
+    text = assembly(model(program, given(x=(12, 128, 64), y=y)), "llvm -mcpu=znver4")
+    blocks = [b for b in re.split(r"\n\.LBB\w+:", text) if "vdpbf16ps" in b]
+    assert max(block.count("vdpbf16ps") for block in blocks) >= 16
+    assert "vfmadd" not in text
 
 
 def assembly(mod, target):
