@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # They follow from the types, which the stacked function is checked against.
 _BY_TYPE = frozenset({"out_dtype", "dtype", "shape", "indices_or_sections", "ceil_mode"})
+_ALLOWING = frozenset({"may_round_to"})  # who does not do what they allow is right as well
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,9 @@ def _said(call: OpCall) -> Iterator[str]:
         default = defaults.get(name)
         if name == "out_layout":
             default = call.attrs["data_layout"]
-        if name not in _BY_TYPE and _normal(name, value, call) != _normal(name, default, call):
+        if name not in _BY_TYPE | _ALLOWING and _normal(name, value, call) != _normal(
+            name, default, call
+        ):
             yield name
 
 

@@ -72,6 +72,7 @@ class Ops:
         transpose_a: _Is[bool] = False,
         transpose_b: _Is[bool] = False,
         out_dtype: _Is[str | None] = None,
+        may_round_to: _Is[str] = ...,
     ) -> Node:
         """x @ y of the last two axes; the axes before them are broadcast. Where transpose_b is
         set, y is [..., n, k].
@@ -80,6 +81,8 @@ class Ops:
           transpose_a (False): whether the last two axes of the first input are swapped
           transpose_b (False): whether the last two axes of the second input are swapped
           out_dtype (None): the result's; None: the input's
+          may_round_to (no default): the dtype that both sides may be rounded to, 'bfloat16'; as
+              read from a model, for patterns only
 
         Relay: nn.batch_matmul
         Relax: matmul, with permute_dims where an input is transposed
@@ -544,6 +547,18 @@ class Ops:
 
         Relay: selfbyoc.gru
         Relax: selfbyoc.gru
+        """
+
+    def half_factor(
+        self,
+        x: _In,
+        /,
+    ) -> Node:
+        """x itself, the right side of a batch_matmul that a model has in bfloat16: both sides may
+        be rounded to it, or not.
+
+        Relay: selfbyoc.half_factor
+        Relax: selfbyoc.half_factor
         """
 
     def half_weight(

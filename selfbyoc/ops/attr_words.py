@@ -66,6 +66,8 @@ ATTRIBUTES: dict[str, Words] = {
     "output_padding": Words(_PAIR, "rows and columns added to the result, below and on the right"),
     "output_scale": Words("float", "of the result: value = scale * (integer - zero point)"),
     "output_zero_point": Words("int", "of the result"),
+    "may_round_to": Words("str", "the dtype that both sides may be rounded to, 'bfloat16'; as read "
+                                 "from a model, for patterns only"),
     "multiplier": Words("int", "of 31 bits"),
     "pad_value": Words("int", "what the padding of bytes holds; as read from a model, for patterns "
                               "only"),

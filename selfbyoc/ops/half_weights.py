@@ -1,4 +1,4 @@
-"""Weights of halves, of a product that a model asks for in halves."""
+"""Products that a model asks for in halves: by a weight of halves, or of two computed sides."""
 
 from __future__ import annotations
 
@@ -44,6 +44,18 @@ def _numpy(ins: Sequence[Array], call: OpCall) -> Array:
     return ins[0].astype(np.promote_types(ins[0].dtype, np.float32))
 
 
+def _types_of_factor(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
+    ((shape, dtype),) = ins
+    if dtype != "float32":
+        raise ValueError(f"expected a factor of float32, found {dtype}")
+    return [(shape, dtype)]
+
+
+def _factor(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (x,) = ins
+    return te.compute(x.shape, lambda *i: x(*i), name=call.name)
+
+
 KINDS = (
     OpKind(
         "half_weight", _compute, _numpy, types=_types, **in_both(OWN + "half_weight"),
@@ -51,5 +63,13 @@ KINDS = (
         takes="weight",
         doc="A constant weight of float16 or bfloat16 as float32, in a product that a model has in "
         "that dtype: what it is multiplied by may be rounded to it, or not.",
+    ),
+    OpKind(
+        "half_factor", _factor, lambda ins, call: ins[0], types=_types_of_factor,
+        **in_both(OWN + "half_factor"),
+        fuses="elemwise", is_folded=False,
+        takes="x",
+        doc="x itself, the right side of a batch_matmul that a model has in bfloat16: both sides "
+        "may be rounded to it, or not.",
     ),
 )  # fmt: skip

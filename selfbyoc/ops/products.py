@@ -94,6 +94,7 @@ KINDS = (
         _numpy_batch_matmul,
         inputs=2,
         attrs={"transpose_a": False, "transpose_b": False, "out_dtype": None},
+        read_attrs=("may_round_to",),  # of a product that a model has in it; by half_factor
         relay=form("nn.batch_matmul", _batch_matmul_attrs),
         fuses=SUMS,
         takes="x y",

@@ -133,7 +133,7 @@ def decide_on(
     )
     first = replace(first, layouts=first.layouts or told_layouts(mod))
     widened = {source for match in matches for source in _widened(match)}
-    if first.left.keys().isdisjoint((*DEQUANTIZES, "cast", "half_weight")) and not widened:
+    if first.left.keys().isdisjoint(_SAID_OF_FLOATS) and not widened:
         return prepared, matches, first
     taken = {source for match in matches for call in match.ops for source in call.sources}
     taken -= widened
@@ -143,6 +143,10 @@ def decide_on(
     _, matches, decided = told(floats)
     decided = replace(decided.with_misses_of(first, DEQUANTIZES), layouts=first.layouts)
     return floats, matches, decided
+
+
+# Left to TVM, these are floats, or products of floats.
+_SAID_OF_FLOATS = (*DEQUANTIZES, "cast", "half_weight", "half_factor", "batch_matmul", "matmul")
 
 
 def _widened(match: Match) -> Iterator[Expr]:

@@ -1,4 +1,6 @@
-"""Constant levels, and halves, that no kernel takes: nobody makes floats of them in each call."""
+"""Constant levels, and halves, that no kernel takes: nobody makes floats of them in each call. And
+what says that a product may be of halves, where none is a kernel's.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,8 @@ def with_float_weights(mod: IRModule, taken: Collection[Expr]) -> IRModule:
     """
 
     def floats(made: Made, to: Editor) -> Expr | None:
+        if made.kind == "half_factor" and made.call not in taken:
+            return made.args[0]
         found = None if made.call in taken else _known_floats(made, to)
         return None if found is None else to.constant(found.astype("float32"))
 

@@ -4,7 +4,8 @@ no nearer to what the model means. ONNX Runtime does the same.
 
 Weights of dense layers and of convolutions stay halves in memory, and become floats in registers.
 What CPUs do have is a product of bfloat16 that is summed in float32: a product that a model has in
-bfloat16 says so at its weight (`half_weight`), and its kernel takes that instruction or not.
+bfloat16 says so at its weight (`half_weight`), or at its right side where both are computed
+(`half_factor`), and its kernel takes that instruction or not.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LEAST = 1024  # elements of a weight that stays: of less there is nothing to sav
 # What knows halves by itself: calls of functions, of PrimFuncs too, and what reads levels.
 _AS_THEY_ARE = (
     "call_", "invoke_", "memory.", "vm.", "builtin.", "selfbyoc.dequantize_groups",
-    "selfbyoc.half_weight",
+    "selfbyoc.half_weight", "selfbyoc.half_factor",
 )  # fmt: skip
 
 
@@ -126,10 +127,21 @@ def _of_floats(made: Made, to: Editor, weights: Collection[Expr]) -> Expr | None
     names = ("dtype", "out_dtype")
     told = {name: "float32" for name in names if str(made.raw.get(name)) in HALVES}
     args = [_float(arg, to) for arg in made.args]
+    if _is_of_computed_sides(made, to):
+        args[1] = to.emit("half_factor", args[1])
     kernel = to.array(made.args[1]) if _is_conv(made) else None
     if kernel is not None and stays(kernel):
         args[1] = _floats_of(kernel, to)
     return to.again(made, args, **told)
+
+
+def _is_of_computed_sides(made: Made, to: Editor) -> bool:
+    """Whether a product is one of batches, in the dtype that CPUs multiply."""
+    if made.kind not in ("matmul", "batch_matmul"):
+        return False
+    of_batches = all(len(to.shape(side) or ()) > 2 for side in made.args)
+    computed = of_batches and all(to.array(side) is None for side in made.args)
+    return computed and all(to.dtypes(side) == [MULTIPLIED] for side in made.given)
 
 
 def _floats_of(weight: np.ndarray, to: Editor) -> Expr:

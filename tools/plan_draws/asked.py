@@ -138,11 +138,12 @@ def _as_read(graph: OpGraph) -> OpGraph:
 
 
 def _with_held(graph: OpGraph) -> OpGraph:
-    """The graph as it is canonicalised where convolutions read halves: no pattern names the op that
-    makes floats of these.
+    """The graph as it is canonicalised where convolutions read halves, or products are of them: no
+    pattern names the op that says so.
     """
     kinds = {call.kind for call in graph.ops}
-    return graph if kinds.isdisjoint(WIDENS) or "conv2d" not in kinds else canonicalize(graph)
+    of_convolutions = "conv2d" in kinds and not kinds.isdisjoint(WIDENS)
+    return canonicalize(graph) if of_convolutions or "half_factor" in kinds else graph
 
 
 def _with_layout(attrs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -76,7 +76,7 @@ def _moved(
     gelus = [call for call in graph.ops if call.kind == "gelu"]
     least = {c.outputs[0]: _size(values[c.inputs[0]]) for c in gelus}
     steps = {v: max(_STEPS, math.sqrt(terms(c))) for c in graph.ops for v in c.outputs}
-    halves = {c.inputs[0] for c in graph.ops if c.kind == "half_weight"}
+    halves = dict(_rounded(graph))
     least.update(_of_denormals(graph, values, steps))
     for draw, sign in enumerate(_DRAWS):
         with np.errstate(all="ignore"):
@@ -84,6 +84,17 @@ def _moved(
             inputs = [noise.on_input(v, a) for v, a in zip(graph.inputs, asked.inputs, strict=True)]
             after = all_values(graph, inputs, noise)
         yield [after[v] for v in graph.outputs]
+
+
+def _rounded(graph: OpGraph) -> Iterator[tuple[Value, float]]:
+    """What is of halves, or may be rounded to them once, and a roundoff of these: more is no
+    kernel's.
+    """
+    for call in graph.ops:
+        if call.kind == "half_weight":
+            yield call.inputs[0], ROUNDOFF[call.inputs[0].dtype]
+        if call.attrs.get("may_round_to"):
+            yield from ((side, ROUNDOFF[call.attrs["may_round_to"]]) for side in call.inputs)
 
 
 def _of_denormals(
@@ -133,7 +144,7 @@ class _Noise:
         seed: int,
         least: dict[Value, float],
         steps: dict[Value, float],
-        halves: set[Value],
+        halves: dict[Value, float],
     ):
         self.sign, self.rng = sign, np.random.default_rng(seed)
         self.least, self.steps, self.halves = least, steps, halves
@@ -143,12 +154,16 @@ class _Noise:
             return array
         signs = self.rng.choice([-1.0, 1.0], array.shape)
         # What such a weight is multiplied by may be rounded to its dtype once, and no more is.
-        steps = _ONCE if value in self.halves else _STEPS
-        return array.astype(np.float64) * (1 + signs * steps * ROUNDOFF[value.dtype])
+        step = _STEPS * ROUNDOFF[value.dtype]
+        if value in self.halves:
+            step = _ONCE * self.halves[value]
+        return array.astype(np.float64) * (1 + signs * step)
 
     def __call__(self, value: Value, array: Array) -> Array:
         if not is_float(value):
             return array
+        if value in self.halves:
+            array = self.on_input(value, array)
         signs = self.sign or self.rng.choice([-1.0, 1.0], array.shape)
         size = max(_size(array), self.least.get(value, 0.0))
         return array + signs * self.steps[value] * ROUNDOFF[value.dtype] * size

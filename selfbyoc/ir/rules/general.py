@@ -12,7 +12,7 @@ from ...graph import OpCall, Value
 from .activation import clip, clip_of_clip, gelu, relu, silu
 from .declared import declared
 from .gelu_tanh import gelu_tanh
-from .half_weights import half_weight
+from .half_weights import half_factor, half_weight
 from .hard_swish import hard_swish
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm, rms_norm
@@ -215,6 +215,7 @@ RULES: tuple[Rule, ...] = (
     repeated_matrix,
     dense,
     batch_matmul,
+    half_factor,
     turned_operand,
     half_weight,
     _requantize,

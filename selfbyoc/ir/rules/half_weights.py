@@ -1,4 +1,6 @@
-"""Rule of canonicalisation: a convolution's weight of halves, which its kernel makes floats of."""
+"""Rules of canonicalisation: a convolution's weight of halves, which its kernel makes floats
+of; and what says that a model has a product of two computed sides in halves.
+"""
 
 from __future__ import annotations
 
@@ -29,3 +31,14 @@ def half_weight(rw: Rewriter, call: OpCall) -> Rewrite | None:
     made = replace(wide, outputs=(floats,), sources=())
     inputs = (call.inputs[0], floats, *call.inputs[2:])
     return [made, absorb(call, [wide], inputs=inputs)], [wide]
+
+
+def half_factor(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """batch_matmul(x, half_factor(y)): what a product may round its sides to is an attribute of it,
+    so that rules and patterns see the sides themselves.
+    """
+    factor = rw.producer(call.inputs[1], "half_factor") if call.kind == "batch_matmul" else None
+    if factor is None or not rw.only_reader(call.inputs[1]):
+        return None
+    inputs, attrs = (call.inputs[0], *factor.inputs), {**call.attrs, "may_round_to": "bfloat16"}
+    return [absorb(call, [factor], inputs=inputs, attrs=attrs)], [factor]

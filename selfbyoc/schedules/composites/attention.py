@@ -109,6 +109,12 @@ def _scaled_keys_alone(q: Node, k: Node, v: Node) -> Node:
     return op.batch_matmul(op.softmax(scores), v)
 
 
+def _of_halves(q: Node, k: Node, v: Node) -> Node:
+    """As a model of bfloat16 is read."""
+    scores = op.batch_matmul(q, op.half_factor(k), transpose_b=True)
+    return op.batch_matmul(op.softmax(scores), op.half_factor(v))
+
+
 attention = Composite(
     "attention",
     _pattern,
@@ -140,6 +146,7 @@ attention = Composite(
         Case(_roots_of_scale, q=(2, 3, 8), k=(2, 8, 41), v=(2, 41, 8), mask=(1, 1, 41)),
         Case(_scaled_keys_alone, q=(2, 18, 9), k=(2, 23, 9), v=(2, 23, 16)),
         Case(_masked, q=(3, 4, 10), k=(3, 21, 10), v=(3, 21, 19), mask=(1, 4, 21)),
+        Case(_of_halves, q=(2, 37, 33), k=(2, 51, 33), v=(2, 51, 21), generations=("relax",)),
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
         Case(
             _scaled, q=(1, 4, 100, 64), k=(1, 4, 100, 64), v=(1, 4, 100, 64), generations=("relax",)

@@ -41,6 +41,10 @@ batch_matmul = Composite(
         Case(_product(), name="one", x=(1, 100, 60), y=(1, 60, 150)),
         Case(_product(), name="many-columns", x=(3, 7, 9), y=(3, 9, 197)),
         Case(
+            lambda x, y: op.batch_matmul(x, op.half_factor(y)), name="bfloat16",
+            x=(2, 37, 33), y=(2, 33, 45), generations=("relax",),
+        ),
+        Case(
             _product(transpose_a=True, transpose_b=True), name="both-turned",
             x=(2, 31, 13), y=(2, 48, 31),
         ),

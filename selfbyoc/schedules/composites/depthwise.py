@@ -177,5 +177,16 @@ depthwise_pointwise = Composite(
         Case(_unbiased(op.silu, op.clip), name="silu-clip", **_UNBIASED),
         Case(_unbiased(lambda y: y, op.silu), name="plain-silu", **_UNBIASED),
         Case(_unbiased(op.hard_swish, op.hard_swish), name="hard-swish", **_UNBIASED),
+        Case(
+            lambda x, w_depth, w_point: op.conv2d(
+                op.relu(op.conv2d(x, w_depth, groups=37, padding=1)), op.half_weight(w_point)
+            ),
+            name="bfloat16",
+            generations=("relax",),
+            x=(1, 37, 14, 13),
+            w_depth=(37, 1, 3, 3),
+            w_point=((33, 37, 1, 1), "bfloat16"),
+            constants=("w_depth", "w_point"),
+        ),
     ),
 )

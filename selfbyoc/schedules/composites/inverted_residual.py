@@ -91,6 +91,13 @@ def _first(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> Node:
     return op.relu(op.conv2d(y, w_project))
 
 
+def _of_halves(x: Node, w_expand: Node, w_depth: Node, w_project: Node) -> Node:
+    """As a model of bfloat16 is read: the depthwise convolution is one of floats."""
+    y = op.relu(op.conv2d(x, op.half_weight(w_expand)))
+    y = op.relu(op.conv2d(y, w_depth, groups=51, padding=1))
+    return op.conv2d(y, op.half_weight(w_project))
+
+
 def _normed_block(
     x: Node,
     w_expand: Node, gamma_expand: Node, beta_expand: Node, mean_expand: Node, var_expand: Node,
@@ -144,7 +151,7 @@ inverted_residual = Composite(
         compute.inverted_residual,
         schedule,
         {
-            "w_expand": pack.pack_blocks,
+            "w_expand": pack.pack_expansion,
             "w_depth": pack.pack_blocks,
             "w_project": pack.pack_projection,
         },
@@ -204,6 +211,16 @@ inverted_residual = Composite(
             w_expand=(16, 3, 3, 3),
             w_depth=(16, 1, 3, 3),
             w_project=(24, 16, 1, 1),
+            constants=("w_expand", "w_depth", "w_project"),
+        ),
+        Case(
+            _of_halves,
+            name="bfloat16",
+            generations=("relax",),
+            x=(1, 21, 12, 13),
+            w_expand=((51, 21, 1, 1), "bfloat16"),
+            w_depth=(51, 1, 3, 3),
+            w_project=((33, 51, 1, 1), "bfloat16"),
             constants=("w_expand", "w_depth", "w_project"),
         ),
         Case(

@@ -57,6 +57,23 @@ def test_the_instruction_of_convolutions(image, kernel):
         assert not any("vdpbf16ps" in loop for loop in loops(mod, target))
 
 
+@pytest.mark.parametrize("cpu", ["znver4", "cooperlake"])
+def test_the_instruction_around_a_depthwise_convolution(cpu):
+    """By blocks of channels: the expansion and the projection; the windows are of floats."""
+
+    def program(x, u, w, v):
+        y = op.relu(op.conv2d(op.relu(op.conv2d(x, u)), w, groups=144, padding=1))
+        return op.cast(op.conv2d(y, v), dtype="float32")
+
+    shapes = {"x": (1, 24, 56, 56), "u": (144, 24, 1, 1), "w": (144, 1, 3, 3), "v": (24, 144, 1, 1)}
+    mod = model(program, given(**shapes))
+    words = [loop for loop in loops(mod, f"llvm -mcpu={cpu}") if "vdpbf16ps" in loop]
+    assert [loop.count("vdpbf16ps") >= 24 for loop in words] == [True, True]
+    assert not any("vfmadd" in loop for loop in words)
+    for target in (SAPPHIRE_RAPIDS, "llvm -mcpu=haswell"):
+        assert plan(mod, target).words == (False, False)
+
+
 @pytest.mark.parametrize(
     ("cpu", "pays"),
     [("znver4", True), ("znver5", True), ("cooperlake", True), ("sapphirerapids", False),
@@ -76,6 +93,25 @@ def test_words_are_multiplied_as_they_lie():
     for cpu in cpus:
         found = {n: plan_of(kernel.match, {"weight": s}, cpu).products for n, s in shapes.items()}
         assert found == {"words": BFLOATS, "halves": ""}
+
+
+@pytest.mark.parametrize(("out", "fold"), [(24, 2), (40, 1)])
+def test_projections_are_multiplied_as_they_lie(out, fold):
+    """Whether a packed weight has words, and how many steps of a sum side by side, it tells by
+    itself; a CPU that would have decided otherwise reads it.
+    """
+
+    def program(x, w, v):
+        return op.conv2d(op.conv2d(x, w, groups=64, padding=1), v)
+
+    mod = model(program, given(x=(1, 64, 28, 28), w=(64, 1, 3, 3), v=(out, 64, 1, 1)))
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=ZEN4))
+    blocks = -(-out * fold // 16)
+    for word in (1, 2):
+        packed = {"w_depth": (4, 1, 3, 3, 16), "w_point": (blocks, 64 // word // fold, 1, 1, 16)}
+        for name in ("znver4", "haswell"):
+            found = plan_of(kernel.match, packed, machine(make_target(f"llvm -mcpu={name}")))
+            assert (found.words, found.fold) == ((False, word == 2), fold)
 
 
 def test_what_a_model_has_in_floats_stays_in_floats():

@@ -34,11 +34,19 @@ def ran(x, weight, packed_for, cpu, folder, product=op.dense):
     mod = selfbyoc.emit(
         lambda x, weight: product(x, op.half_weight(weight)), types, {"weight": weight}
     )
+    return ran_model(mod, [x], packed_for, cpu, folder)
+
+
+def ran_model(mod, arrays, packed_for, cpu, folder):
+    """The same of a model whose inputs have a shape each."""
     (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=packed_for))
-    assert kernel.composite.name in ("dense", "conv2d")
     target = make_target(cpu)
     inputs = kernel.source.graph.inputs
-    given = [kernel.calls[0].get(n, x) for n in range(len(inputs))]
+    by_shape = {array.shape: array for array in arrays}
+    constants = kernel.calls[0]
+    given = [
+        constants[n] if n in constants else by_shape[value.shape] for n, value in enumerate(inputs)
+    ]
     with using(False):
         if host.runs(target):
             runner = Runner(kernel.source, target)
@@ -91,3 +99,51 @@ def test_convolutions(tmp_path, packed_for, cpu, image, kernel, stride):
     assert [type(plan) for _, plan in plans.plans] == [RoundedPlan]
     wanted = convolved(x, weight, stride, padding)
     assert difference(found, wanted, "float32", int(np.prod(kernel[1:]))) is None
+
+
+@CPUS
+@pytest.mark.parametrize("channels", [64, 67])
+def test_around_a_depthwise_convolution(tmp_path, packed_for, cpu, channels):
+    """What is rounded there has few bits: an element is as the model has it."""
+    rng = np.random.default_rng(0)
+    x, expand, point = (
+        rng.integers(-3, 4, shape).astype(BF16)
+        for shape in ((1, 19, 9, 8), (channels, 19, 1, 1), (40, channels, 1, 1))
+    )
+    depth = rng.integers(-1, 2, (channels, 1, 3, 3)).astype("float32")
+
+    def block(x, expand, depth, point):
+        y = op.clip(op.conv2d(x, op.half_weight(expand)), a_min=0, a_max=6)
+        y = op.relu(op.conv2d(y, depth, groups=channels, padding=1))
+        return op.conv2d(y, op.half_weight(point))
+
+    given = {"expand": expand, "depth": depth, "point": point}
+    types = {name: (array.shape, str(array.dtype)) for name, array in given.items()}
+    mod = selfbyoc.emit(block, {"x": (x.shape, "float32"), **types}, given)
+    plan, found = ran_model(mod, [x.astype("float32")], packed_for, cpu, tmp_path)
+    assert plan.words == (True, True)
+    y = np.clip(convolved(x, expand), 0, 6)
+    y = np.maximum(convolved(y, depth, 1, 1, channels), 0)
+    np.testing.assert_array_equal(found, convolved(y, point))
+
+
+@pytest.mark.parametrize(("rows", "keys", "depth", "columns"), [(33, 51, 19, 37), (64, 48, 32, 16)])
+def test_attention(tmp_path, rows, keys, depth, columns):
+    """Scores are integers, and powers of them the only ones that are rounded."""
+    rng = np.random.default_rng(0)
+    shapes = [(2, rows, depth), (2, keys, depth), (2, keys, columns)]
+    q, k, v = (rng.integers(-1, 2, shape).astype("float32") for shape in shapes)
+
+    def program(q, k, v):
+        scores = op.batch_matmul(q, op.half_factor(k), transpose_b=True)
+        return op.batch_matmul(op.softmax(scores), op.half_factor(v))
+
+    types = {name: (side.shape, "float32") for name, side in (("q", q), ("k", k), ("v", v))}
+    cpu = f"{ARM}v2"
+    plan, found = ran_model(selfbyoc.emit(program, types), [q, k, v], cpu, cpu, tmp_path)
+    assert plan.words
+    scores = q @ k.swapaxes(-1, -2)
+    power = np.exp(scores - scores.max(-1, keepdims=True))
+    rounded = power.astype(BF16).astype("float64") @ v
+    wanted = rounded / power.sum(-1, keepdims=True, dtype="float64")
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=2e-5)

@@ -10,12 +10,14 @@ is a copy of it, read again: no lane needs a condition.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from ....codegen.info.ops import Ops
 from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
+from ..bfloat16 import WORD, times, word_along
 from .few import FewStages, attention_of_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
@@ -31,6 +33,7 @@ class BlockStages:
     scores: Tensor
     peak: Tensor  # [block, lane]
     power: Tensor
+    words: Tensor | None  # of the powers of two keys
     total: Tensor
     inverse: Tensor
     values: Tensor | None  # [key, whole vectors], likewise
@@ -69,39 +72,50 @@ def attention(
     products = _products(queries, keys if packed_keys is None else packed_keys, plan)
     scores = _scores(products, masked, plan)
     peak, power, total, inverse = _softmax(scores, parts, plan)
+    words = _words(power, plan) if plan.words else None
     given = values if packed_values is None else packed_values
-    weighted, normalised = _weighted(power, inverse, given, parts, plan)
+    factor = power if words is None else words
+    weighted, normalised = _weighted(factor, inverse, given, parts, plan)
     result = _result(normalised, plan)
     return BlockStages(
-        packed_keys, queries, products, scores, peak, power, total, inverse, packed_values,
-        weighted, normalised, result,
+        packed_keys, queries, products, scores, peak, power, words, total, inverse,
+        packed_values, weighted, normalised, result,
     )  # fmt: skip
 
 
 def _keys(keys: Read, plan: BlockPlan) -> Tensor | None:
     """[key, d]; None if they are read as they lie."""
-    extents = (*plan.shape.batch, plan.shape.keys, plan.shape.depth)
-    return te.compute(extents, keys, name="keys") if plan.packed else None
+    if not plan.packed:
+        return None
+    extents = (*plan.shape.batch, plan.shape.keys, plan.depth)
+    return te.compute(extents, _along_depth(keys, plan), name="keys")
+
+
+def _along_depth(read: Read, plan: BlockPlan) -> Read:
+    """Words of neighbours of the last axis, where products are of these."""
+    if not plan.words:
+        return read
+    return lambda *i: word_along(partial(read, *i[:-1]), i[-1], plan.shape.depth)
 
 
 def _queries(scaled: Read, plan: BlockPlan) -> Tensor:
     """[block, d, lane]"""
-    shape, ndim = plan.shape, len(plan.shape.batch)
+    shape, ndim, read = plan.shape, len(plan.shape.batch), _along_depth(scaled, plan)
 
     def element(*i: PrimExpr) -> PrimExpr:
         m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
-        return scaled(*i[:ndim], m, i[-2])
+        return read(*i[:ndim], m, i[-2])
 
-    return te.compute((*shape.batch, plan.blocks, shape.depth, plan.lanes), element, name="queries")
+    return te.compute((*shape.batch, plan.blocks, plan.depth, plan.lanes), element, name="queries")
 
 
 def _products(queries: Tensor, keys: Read, plan: BlockPlan) -> Tensor:
-    shape, ndim = plan.shape, len(plan.shape.batch)
-    d = te.reduce_axis((0, shape.depth), name="d")
+    shape, ndim, product = plan.shape, len(plan.shape.batch), times(plan.words)
+    d = te.reduce_axis((0, plan.depth), name="d")
 
     def element(*i: PrimExpr) -> PrimExpr:
         key = keys(*i[:ndim], tir.Min(i[-2], shape.keys - 1), d)
-        return te.sum(key * queries(*i[:-2], d, i[-1]), axis=d)
+        return te.sum(product(key, queries(*i[:-2], d, i[-1])), axis=d)
 
     extents = (*shape.batch, plan.blocks, plan.key_rows, plan.lanes)
     return te.compute(extents, element, name="products")
@@ -123,24 +137,41 @@ def _softmax(
     """The peak, the powers, and the inverse of their sum; it multiplies the result, which has fewer
     elements.
     """
-    keys = plan.shape.keys
+    keys = plan.keys * WORD if plan.words else plan.shape.keys
     rows = (*plan.shape.batch, plan.blocks, plan.lanes)
     n, s = te.reduce_axis((0, plan.key_rows), name="n"), te.reduce_axis((0, keys), name="s")
     peak = te.compute(rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak")
-    power = te.compute(
-        (*rows[:-1], keys, plan.lanes),
-        lambda *i: mathfn.exp_of_difference(scores(*i) - parts.subtracted(peak(*i[:-2], i[-1]))),
-        name="power",
-    )
+
+    def one(*i: PrimExpr) -> PrimExpr:
+        near = tir.Min(i[-2], plan.shape.keys - 1) if keys > plan.shape.keys else i[-2]
+        score = scores(*i[:-2], near, i[-1])
+        value = mathfn.exp_of_difference(score - parts.subtracted(peak(*i[:-2], i[-1])))
+        return value if near is i[-2] else tir.Select(near == i[-2], value, tir.const(0, "float32"))
+
+    power = te.compute((*rows[:-1], keys, plan.lanes), one, name="power")
     total = te.compute(rows, lambda *i: te.sum(power(*i[:-1], s, i[-1]), axis=s), name="total")
     inverse = te.compute(rows, lambda *i: parts.inverse(total(*i)), name="inverse")
     return peak, power, total, inverse
 
 
+def _words(power: Tensor, plan: BlockPlan) -> Tensor:
+    """[block, pair of keys, lane]; what the model rounds is the normalised power, which has as many
+    bits.
+    """
+    *rows, keys, lanes = power.shape
+
+    def word(*i: PrimExpr) -> PrimExpr:
+        return word_along(lambda n: power(*i[:-2], n, i[-1]), i[-2], int(keys))
+
+    return te.compute((*rows, plan.keys, lanes), word, name="words")
+
+
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
-    """[n, e] with e contiguous and in whole vectors; None if they are read as they lie."""
+    """[n, e] with e contiguous and in whole vectors, of words [n / 2, e]; None if they are read as
+    they lie.
+    """
     columns = plan.shape.columns
-    apart = plan.packed and plan.shape.interleaved
+    apart = plan.words or (plan.packed and plan.shape.interleaved)
     if not (transposed or apart) and plan.width == columns:
         return None
 
@@ -149,24 +180,29 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
             return values(*i)
         return tir.if_then_else(i[-1] < columns, values(*i), tir.const(0, "float32"))
 
-    return te.compute((*plan.shape.batch, plan.shape.keys, plan.width), element, name="values")
+    def word(*i: PrimExpr) -> PrimExpr:
+        return word_along(lambda n: element(*i[:-2], n, i[-1]), i[-2], plan.shape.keys)
+
+    extents = (*plan.shape.batch, plan.keys, plan.width)
+    return te.compute(extents, word if plan.words else element, name="values")
 
 
 def _weighted(
-    power: Tensor, inverse: Tensor, values: Read, parts: Softmax, plan: BlockPlan
+    powers: Tensor, inverse: Tensor, values: Read, parts: Softmax, plan: BlockPlan
 ) -> tuple[PrimExpr, PrimExpr]:
     """The second product in tiles of queries, and the same normalised."""
     shape, ndim = plan.shape, len(plan.shape.batch)
     rows = plan.weighted.rows
     tiles = plan.lanes // rows
-    n = te.reduce_axis((0, shape.keys), name="n")
+    n, times_of = te.reduce_axis((0, plan.keys), name="n"), times(plan.words)
 
     def lane(*i: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
         return tir.floordiv(i[ndim], tiles), tir.floormod(i[ndim], tiles) * rows + i[ndim + 1]
 
     def product(*i: PrimExpr) -> PrimExpr:
         block, at = lane(*i)
-        return te.sum(power(*i[:ndim], block, n, at) * values(*i[:ndim], n, i[-1]), axis=n)
+        power, value = powers(*i[:ndim], block, n, at), values(*i[:ndim], n, i[-1])
+        return te.sum(times_of(power, value), axis=n)
 
     def normal(*i: PrimExpr) -> PrimExpr:
         block, at = lane(*i)

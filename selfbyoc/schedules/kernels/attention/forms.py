@@ -10,6 +10,7 @@ from ....language.decisions import for_every_size
 from ....machine import Machine
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile
+from ..bfloat16 import HELD, LEAST_PRODUCTS, WORD, machine_of, steps_of
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,12 @@ class BlockPlan:
     packed: bool  # keys, and interleaved values, are copied first: a head's rows in turn
     panels_outside: bool  # columns outside of the tiles of queries
     parallel: bool
+    words: bool = False  # of two bfloat16, along the depth and along the keys
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
         shape, vectors = self.shape, self.lanes // self.vector
+        yield from unlike("of words", self.words, is_of_words(ops, shape, cpu))
         yield from unlike("extents", shape, Shape.of(ops))
         yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from outside("queries of a block", self.lanes, 1, max(3 * BLOCK, self.vector))
@@ -90,20 +93,33 @@ class BlockPlan:
         yield from undivided("vectors of queries", vectors, self.scores.vectors)
         yield from undivided("queries of a block", self.lanes, self.weighted.rows)
         yield from undivided("vectors of columns", self.width // self.vector, self.weighted.vectors)
-        yield from undivided("depth", shape.depth, self.depth_steps)
-        yield from undivided("keys", shape.keys, self.key_steps)
-        yield from unlike("packed", self.packed, self.packed and not shape.key_rows)
+        yield from undivided("depth", self.depth, self.depth_steps)
+        yield from undivided("keys", self.keys, self.key_steps)
+        is_packed = self.words or (self.packed and not shape.key_rows)
+        yield from unlike("packed", self.packed, is_packed)
         for tile in (self.scores, self.weighted):
-            yield from spilled(tile, cpu, min(tile.rows, tile.vectors))
+            held = min(tile.rows, tile.vectors)
+            yield from spilled(tile, machine_of(cpu, self.words), held)
 
     def __str__(self) -> str:
-        which = "keys and values" if self.shape.interleaved else "keys"
+        which = "keys and values" if self.shape.interleaved or self.words else "keys"
         packed = f", {which} packed" if self.packed else ""
+        packed += f", of words of {WORD} bfloat16" if self.words else ""
         return (
             f"{self.lanes} queries a task, {self.tasks} tasks, register tiles "
             f"{self.scores.rows} keys x {self.scores.vectors} vectors and "
             f"{self.weighted.rows} queries x {self.weighted.vectors} vectors{packed}"
         )
+
+    @property
+    def depth(self) -> int:
+        """Products of a score."""
+        return steps_of(self.shape.depth, self.words)
+
+    @property
+    def keys(self) -> int:
+        """Products of an element of the result."""
+        return steps_of(self.shape.keys, self.words)
 
     @property
     def blocks(self) -> int:
@@ -127,3 +143,12 @@ class BlockPlan:
 
 
 AttentionPlan = FewPlan | BlockPlan
+
+
+def is_of_words(ops: Ops, shape: Shape, cpu: Machine) -> bool:
+    """Whether both products are of words: where the model has them in bfloat16, and each number
+    that is rounded is multiplied often. What fits every size is of floats.
+    """
+    asked = all(product.attrs.get("may_round_to") == HELD for product in ops.of("batch_matmul"))
+    often = min(shape.queries, shape.keys, shape.columns) >= LEAST_PRODUCTS and shape.depth > 1
+    return asked and often and bool(cpu.products_of_bfloat16) and not for_every_size()

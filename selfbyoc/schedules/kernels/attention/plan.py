@@ -17,7 +17,8 @@ from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
-from .forms import AttentionPlan, BlockPlan, FewPlan, Shape
+from ..bfloat16 import machine_of, steps_of
+from .forms import AttentionPlan, BlockPlan, FewPlan, Shape, is_of_words
 
 FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
 # Vector instructions of a power, its part of the sum and of the largest score.
@@ -40,15 +41,18 @@ def plan(ops: Ops, machine: Machine) -> AttentionPlan:
         work = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth
         parallel = is_worth_it(work, LEAST_FEW_PRODUCTS)
         return FewPlan(shape, vector, *parts, parallel)
-    found = _blocks(shape, machine)
+    of_words = is_of_words(ops, shape, machine)
+    machine = machine_of(machine, of_words)
+    found = _blocks(shape, machine, of_words)
     by_lanes = {p.lanes: p for p in found}
     sizes = list(by_lanes)
     lanes = choose(
         "queries_of_a_block", sizes[:4], sizes[0], sizes, lambda n: _cycles(by_lanes[n], machine)
     )
     taken = by_lanes[lanes]
+    ways = (True,) if of_words else (False,) if shape.key_rows else (True, False)
     packed = choose(
-        "packed", (False,) if shape.key_rows else (True, False), taken.packed,
+        "packed", ways, taken.packed,
         time=lambda packed: _cycles(replace(taken, packed=packed), machine),
     )  # fmt: skip
     outside = choose("panels_outside", (True, False), True)
@@ -59,13 +63,14 @@ def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
     """The same with what depends on the number of keys as it is chosen."""
 
     def sizes(keys: int) -> list[tuple[int, int]]:
-        product = _scores_of(replace(plan.shape, keys=keys), plan.lanes, plan.vector)
+        sized = replace(plan.shape, keys=keys)
+        product = _scores_of(sized, plan.lanes, plan.vector, plan.words)
         tiles = product.tiles(cpu, range(1, min(keys, cpu.vector_registers - 1) + 1))
         return [(tile.rows, tile.vectors) for tile in tiles]
 
     found, usual = sizes(plan.shape.keys), plan.key_steps
     size = choose("scores_tile", best(found, found[0]), found[0], sizes(MANY_KEYS)[:1])
-    steps = next_to(divisors(plan.shape.keys, UNROLLED_STEPS), usual)
+    steps = next_to(divisors(plan.keys, UNROLLED_STEPS), usual)
     key_steps = choose("unrolled_keys", steps, usual, (1,))
     return replace(plan, scores=RegisterTile(*size), key_steps=key_steps)
 
@@ -79,7 +84,7 @@ def _few(queries: int) -> bool:
     )
 
 
-def _blocks(shape: Shape, cpu: Machine) -> list[BlockPlan]:
+def _blocks(shape: Shape, cpu: Machine, of_words: bool) -> list[BlockPlan]:
     """A plan for each size of a block, of up to three cache lines of queries; the best first. A
     block is one vector only where pairs would be few a core: its tiles mostly load.
     """
@@ -90,7 +95,7 @@ def _blocks(shape: Shape, cpu: Machine) -> list[BlockPlan]:
     most = 3 * BLOCK // vector
     if not for_every_size():
         most = min(count, most)
-    found = [_block(shape, cpu, n * vector) for n in range(least, most + 1)]
+    found = [_block(shape, cpu, n * vector, of_words) for n in range(least, most + 1)]
     return sorted(found, key=lambda plan: _cycles(plan, cpu))
 
 
@@ -118,30 +123,34 @@ class _Product:
         return sorted(fitting, key=lambda tile: (self.cycles(tile, cpu), tile.vectors))
 
 
-def _scores_of(shape: Shape, lanes: int, vector: int) -> _Product:
-    return _Product(shape.keys, lanes // vector, shape.depth, ROW_CYCLES)
+def _scores_of(shape: Shape, lanes: int, vector: int, of_words: bool) -> _Product:
+    return _Product(shape.keys, lanes // vector, steps_of(shape.depth, of_words), ROW_CYCLES)
 
 
-def _result_of(shape: Shape, lanes: int, vector: int) -> _Product:
-    return _Product(lanes, -(-shape.columns // vector), shape.keys)
+def _result_of(shape: Shape, lanes: int, vector: int, of_words: bool) -> _Product:
+    return _Product(lanes, -(-shape.columns // vector), steps_of(shape.keys, of_words))
 
 
-def _block(shape: Shape, cpu: Machine, lanes: int) -> BlockPlan:
+def _block(shape: Shape, cpu: Machine, lanes: int, of_words: bool) -> BlockPlan:
     """The plan for one size of a block."""
     vector = cpu.lanes("float32")
     rows = range(1, cpu.vector_registers)
-    scores = _scores_of(shape, lanes, vector).tiles(cpu, [r for r in rows if r <= shape.keys])[0]
-    weighted = _result_of(shape, lanes, vector).tiles(cpu, [r for r in rows if lanes % r == 0])[0]
-    steps = divisor(shape.depth, UNROLLED_STEPS), divisor(shape.keys, UNROLLED_STEPS)
+    sizes = shape, lanes, vector, of_words
+    scores = _scores_of(*sizes).tiles(cpu, [r for r in rows if r <= shape.keys])[0]
+    weighted = _result_of(*sizes).tiles(cpu, [r for r in rows if lanes % r == 0])[0]
+    depth, keys = (steps_of(extent, of_words) for extent in (shape.depth, shape.keys))
+    steps = divisor(depth, UNROLLED_STEPS), divisor(keys, UNROLLED_STEPS)
     parallel = is_worth_it(shape.products, LEAST_PRODUCTS)
-    found = BlockPlan(shape, vector, lanes, scores, weighted, *steps, False, True, parallel)
-    packed = replace(found, packed=not shape.key_rows)
+    found = BlockPlan(
+        shape, vector, lanes, scores, weighted, *steps, of_words, True, parallel, of_words
+    )
+    packed = replace(found, packed=of_words or not shape.key_rows)
     return min(found, packed, key=lambda plan: _cycles(plan, cpu))
 
 
 def _cycles(plan: BlockPlan, cpu: Machine) -> float:
     """Of the busiest core, by the model: both products and the powers of its tasks."""
-    sizes = plan.shape, plan.lanes, plan.vector
+    sizes = plan.shape, plan.lanes, plan.vector, plan.words
     task = _scores_of(*sizes).cycles(plan.scores, cpu)
     task += _result_of(*sizes).cycles(plan.weighted, cpu)
     task += plan.lanes // plan.vector * plan.shape.keys * POWER_INSTRUCTIONS / cpu.multiply_adds
@@ -159,7 +168,8 @@ def _apart(plan: BlockPlan, cpu: Machine) -> float:
     2026).
     """
     shape = plan.shape
-    columns = shape.depth + (shape.columns if shape.interleaved else 0)
+    apart = shape.interleaved or plan.words
+    columns = shape.depth + (shape.columns if apart else 0)
     once = 4 * math.prod(shape.batch) * shape.keys * columns / cpu.l3_bandwidth
     if plan.packed:
         return 2 * once

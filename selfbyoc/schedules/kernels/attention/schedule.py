@@ -7,6 +7,7 @@ from ....tvm.types import Block, Loop, Schedule
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.registers import sum_in_tile, unroll_tile
 from ...steps.tiles import RegisterTile
+from ..bfloat16 import WORD
 from .compute import BlockStages
 from .few import FewStages, schedule_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
@@ -23,18 +24,23 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     task, tile = _result_tiles(sch, stages, plan)
     finish = [_product(sch, stages.weighted, tile, plan.weighted, plan.key_steps, plan)]
     # 2. Everything before it, for the same block of queries: the scores stay in L1 or L2.
-    for block in (stages.inverse, stages.total, stages.power, stages.peak, stages.scores):
+    before = (stages.inverse, stages.total, stages.words, stages.power, stages.peak, stages.scores)
+    for block in filter(None, before):
         sch.compute_at(block, task, preserve_unit_loops=True)
     tiles, tile = _score_tiles(sch, stages.scores, plan)
     finish.append(_product(sch, stages.products, tile, plan.scores, plan.depth_steps, plan))
     sch.compute_at(stages.queries, task, preserve_unit_loops=True)
     # The largest score and the sum of the powers are taken where these are made.
-    key = sch.get_loops(stages.power)[-2]
+    keys = key = sch.get_loops(stages.power)[-2]
+    if stages.words is not None:
+        keys, key = sch.split(key, [None, WORD])
     finish += [
         _down_the_lanes(sch, stages.peak, tile, tiles, plan),
-        _down_the_lanes(sch, stages.total, key, key, plan),
+        _down_the_lanes(sch, stages.total, key, keys, plan),
     ]
-    for block in (stages.queries, stages.power, stages.inverse):
+    if stages.words is not None:
+        sch.reverse_compute_at(stages.words, keys, preserve_unit_loops=True)
+    for block in filter(None, (stages.queries, stages.power, stages.words, stages.inverse)):
         _one_vector(sch, block, plan)
     # 3. Tasks in parallel; what had to be packed is so before.
     if plan.parallel:

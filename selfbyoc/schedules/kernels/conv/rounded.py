@@ -13,21 +13,16 @@ from typing import Any
 from ....codegen.info.ops import Ops, OpView
 from ....machine import Machine
 from ....tvm.own_ops import BFLOATS, dot
-from ....tvm.types import Stage
+from ....tvm.types import Shape, Stage
 from ...steps.faults import Faults
-from ..bfloat16 import WORD, RoundedWords
-from ..words import machine_of_words, words_of
+from ..bfloat16 import HELD, LEAST_PRODUCTS, WORD, RoundedWords, machine_of
+from ..words import words_of
 from .channels.plan import ChannelPlan
 from .form import Conv2d
 from .layer import Layer
 from .operands import Operands
 from .pixels.plan import PixelPlan
 from .pointwise.plan import PointwisePlan
-
-HELD = "bfloat16"
-# Of a channel: to round it takes about six instructions, and as half of a word it saves half of a
-# multiply-add in each of its products.
-LEAST_PRODUCTS = 16
 
 DirectPlan = PixelPlan | PointwisePlan | ChannelPlan
 
@@ -43,7 +38,7 @@ class RoundedPlan:
 
     def faults(self, layer: Layer, cpu: Machine) -> Faults:
         """Of the plan that it is made of, for a layer of words."""
-        yield from self.conv.faults(layer, machine_of_words(cpu, BFLOATS))
+        yield from self.conv.faults(layer, machine_of(cpu, True))
 
 
 @dataclass(frozen=True)
@@ -59,13 +54,19 @@ def is_of_words(ops: Ops, conv: OpView, cpu: Machine) -> bool:
     """Whether a convolution is one of words, if it is a direct one: where its weight is bfloat16 in
     the model, and what was packed, perhaps for another CPU, as it lies.
     """
-    packing, (outputs, depth, *window) = ops.packing(conv, 1), conv.inputs[1][0]
-    if not packing.as_held or packing.held != HELD or depth == 1:
+    packing, weight = ops.packing(conv, 1), conv.inputs[1][0]
+    if not packing.as_held or packing.held != HELD or weight[1] == 1:
         return False
     if packing.shape is not None:
-        return packing.shape[1] == words_of(depth, WORD)
-    products = outputs // conv.attrs["groups"] * math.prod(window)
-    return packing.ahead and bool(cpu.products_of_bfloat16) and products >= LEAST_PRODUCTS
+        return packing.shape[1] == words_of(weight[1], WORD)
+    pays = bool(cpu.products_of_bfloat16) and may_pay(weight, conv.attrs["groups"])
+    return packing.ahead and pays
+
+
+def may_pay(weight: Shape, groups: int = 1) -> bool:
+    """Whether each channel of an image has products enough, by the weight [O, I, H, W]."""
+    outputs, depth, *window = weight
+    return depth > 1 and outputs // groups * math.prod(window) >= LEAST_PRODUCTS
 
 
 def time_of_words(cpu: Machine) -> float:

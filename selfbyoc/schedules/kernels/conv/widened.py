@@ -13,22 +13,13 @@ from ...steps.blocks import Facts
 from ...steps.images import Work
 from ...steps.loops import vectorize
 from ..winograd.plan import WinogradPlan
-from .pixels.plan import PixelPlan
-from .plan import ConvPlan, ConvPlans
+from .plan import ConvPlans
 
 
 def widens(plans: ConvPlans, call: OpCall) -> str:
     """Why the weight of a convolution is packed as floats."""
-    return why(plans.of(call.name), call)
-
-
-def why(plan: ConvPlan, call: OpCall) -> str:
-    """The same by the plan of the convolution."""
-    if isinstance(plan, WinogradPlan):
-        return "Winograd's transform of it has more bits"
-    if isinstance(plan, PixelPlan) and call.attrs["groups"] > 1 == call.inputs[1].shape[1]:
-        return "lanes are pixels, and each channel has few weights"
-    return ""
+    is_transformed = isinstance(plans.of(call.name), WinogradPlan)
+    return "Winograd's transform of it has more bits" if is_transformed else ""
 
 
 def widen(work: Work, floats: Block, at: Loop, vector: int) -> None:

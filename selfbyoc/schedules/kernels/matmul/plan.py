@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose, is_symbolic
 from ....machine import Machine
@@ -93,6 +94,18 @@ def chosen(name: str, found: Sequence[MatmulPlan]) -> MatmulPlan:
     lasting = [size for size in sizes if size[-1] == 1]  # one group fits every number of rows
     made = choose(f"{name}.tile", best(sizes, sizes[0]), sizes[0], lasting)
     return next(p for p, size in zip(found, sizes, strict=True) if size == made)
+
+
+def alone(matmul: OpView, depth: int, turned: bool) -> Ops:
+    """A product of words, of so many of them, as a plan of one of floats sees it; the right side is
+    laid out by rows of them.
+    """
+    *batch, rows, columns = matmul.outputs[0][0]
+    x = (*batch, depth, rows) if turned else (*batch, rows, depth)
+    attrs = {"transpose_a": turned, "transpose_b": True}
+    inputs = [(x, "int32"), ((*batch, columns, depth), "int32")]
+    out = (matmul.outputs[0][0], "int32")
+    return Ops([describe(matmul.name, "batch_matmul", attrs, inputs, [out])])
 
 
 def depth_of(matmul: OpView) -> int:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import is_symbolic
 from ....language.kernel import Kernel
@@ -23,15 +22,12 @@ from ....machine import Machine
 from ....tvm import te, tir
 from ....tvm.own_ops import LEVELS_OF, PAIRS, dot
 from ....tvm.types import PrimExpr, Schedule, Tensor
-from ...steps.blocks import Facts, others, stored_at_once
 from ...steps.faults import Faults, unlike
-from ...steps.loops import vectorize_copy, vectorize_row
-from ...steps.parallel import parallel_over
 from ...steps.tensors import View
 from ..words import machine_of_words, only, word_of, words_of
 from .compute import MatmulStages, Sides, panels_of, result_of, sums_of
-from .kernel import product
-from .plan import MatmulPlan, chosen, usual
+from .plan import MatmulPlan, alone, chosen, usual
+from .schedule import of_words
 
 WORD = LEVELS_OF[PAIRS]
 
@@ -51,14 +47,8 @@ class QuantizedMatmulPlan:
         """Of the product of words that it is."""
         matmul, axes = _product_of(ops), _axes(ops)
         yield from unlike("axes of the depth", self.axes, axes)
-        depth = words_of(_depth(ops), WORD)
-        *batch, rows, columns = matmul.outputs[0][0]
-        x = (*batch, depth, rows) if axes[0] == -2 else (*batch, rows, depth)
-        attrs = {"transpose_a": axes[0] == -2, "transpose_b": True}
-        inputs = [(x, "int32"), ((*batch, columns, depth), "int32")]
-        out = (matmul.outputs[0][0], "int32")
-        alone = describe(matmul.name, "batch_matmul", attrs, inputs, [out])
-        yield from self.product.faults(Ops([alone]), _machine(cpu))
+        of_words = alone(matmul, words_of(_depth(ops), WORD), axes[0] == -2)
+        yield from self.product.faults(of_words, _machine(cpu))
 
 
 def _product_of(ops: Ops) -> OpView:
@@ -137,19 +127,19 @@ def compute(
     plan: QuantizedMatmulPlan,
 ) -> MatmulStages:
     """The exact sums, then both scales while a tile is in registers."""
-    matmul, of_words = _product_of(ops), plan.product
+    matmul, found = _product_of(ops), plan.product
     of_x, of_y = plan.axes
     left = _staged(_words(x, x_zero, of_x, None), "left")
     right: Tensor | View = _words(y, y_zero, of_y, tir.const(0, "int32"))
     right = _staged(right, "right") if of_y == -1 else right
     sides = Sides(left, right, of_x == -2, of_y == -1)
-    panels = panels_of(sides, matmul.name, of_words)
-    sums = sums_of(sides, panels, matmul.name, of_words, partial(dot, PAIRS))
+    panels = panels_of(sides, matmul.name, found)
+    sums = sums_of(sides, panels, matmul.name, found, partial(dot, PAIRS))
 
     def scaled(total: PrimExpr) -> PrimExpr:
         return total.astype("float32") * (only(x_scale) * only(y_scale))
 
-    result = result_of(sums, matmul.outputs[0][0], matmul.name, of_words, scaled)
+    result = result_of(sums, matmul.outputs[0][0], matmul.name, found, scaled)
     staged = None if isinstance(right, View) else right
     return MatmulStages(panels, sums, result, left, staged)
 
@@ -159,25 +149,8 @@ def _staged(words: View, name: str) -> Tensor:
 
 
 def schedule(sch: Schedule, stages: MatmulStages, plan: QuantizedMatmulPlan) -> None:
-    """As one of floats; the words of both sides are made by the task that reads them."""
-    of_words = plan.product
-    task = product(sch, stages, of_words, others(sch, stages))
-    is_own = of_words.groups == 1 and bool(of_words.batch)
-    for words in filter(None, (stages.left, stages.right)):
-        if is_own:
-            sch.compute_at(words, task, preserve_unit_loops=True)
-        _in_vectors(sch, Facts(sch, words), of_words.vector * plan.in_vectors, is_own)
-
-
-def _in_vectors(sch: Schedule, words: Facts, lanes: int, is_own: bool) -> None:
-    """Words, as vectors if they have lanes; in parallel, unless a task makes its own."""
-    *around, last = sch.get_loops(words.block)
-    if lanes and not is_own:
-        vectorize_copy(sch, words, lanes)
-    elif lanes:
-        vectorize_row(sch, last, stored_at_once(words.spatial[-1].extent, lanes), lanes)
-    elif not is_own:
-        parallel_over(sch, around, words.size)
+    """Of words."""
+    of_words(sch, stages, plan.product, plan.in_vectors)
 
 
 QUANTIZED_MATMUL = Kernel(plan, compute, schedule)

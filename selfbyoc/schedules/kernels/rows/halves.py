@@ -6,6 +6,7 @@ depth (machine/products.py says where that pays).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ....codegen.info.ops import Ops, Packing
 from ....machine import Machine
@@ -13,7 +14,7 @@ from ....tvm import te, tir
 from ....tvm.own_ops import BFLOATS, LEVELS_OF, word_of_bfloat16
 from ....tvm.types import Block, PrimExpr, Schedule, Tensor
 from ...steps.tensors import extents
-from ..bfloat16 import WORD
+from ..bfloat16 import WORD, word_along
 from ..words import machine_of_words, words_of
 from .rowwise import Read
 
@@ -50,14 +51,10 @@ def rounded_words(read: Read, shape: Sequence[PrimExpr], name: str) -> Tensor:
     """Rows of floats as words, zero after the last element: a stage of its own."""
     *lead, depth = shape
 
-    def element(at: PrimExpr, *i: PrimExpr) -> PrimExpr:
-        if int(depth) % WORD == 0:
-            return read(*i, at)
-        near = tir.Min(at, int(depth) - 1)
-        # Not `at < depth`: TVM would take it for granted where the element is read.
-        return tir.Select(near == at, read(*i, near), tir.const(0, "float32"))
+    def word(*i: PrimExpr) -> PrimExpr:
+        return word_along(partial(read, *i[:-1]), i[-1], int(depth))
 
-    return _words(element, (*lead, int(depth)), name)
+    return te.compute((*lead, words_of(int(depth), WORD)), word, name=f"{name}_words")
 
 
 def blocks_of_words(tiles: Tensor, depth: int) -> Tensor:
@@ -70,7 +67,12 @@ def blocks_of_words(tiles: Tensor, depth: int) -> Tensor:
             return value
         return tir.Select(i[-2] * lanes + at < depth, value, tir.const(0, "float32"))
 
-    return _words(element, (*lead, block, row, lanes), tiles.op.name)
+    def word(*i: PrimExpr) -> PrimExpr:
+        *place, at = i
+        return word_of_bfloat16(*(element(at * WORD + n, *place) for n in range(WORD)))
+
+    shape = (*lead, block, row, words_of(lanes, WORD))
+    return te.compute(shape, word, name=f"{tiles.op.name}_words")
 
 
 def schedule_words(sch: Schedule, words: Block, *, parallel: bool) -> None:
@@ -80,14 +82,3 @@ def schedule_words(sch: Schedule, words: Block, *, parallel: bool) -> None:
     task = sch.fuse(tile, block)
     if parallel:
         sch.parallel(task)
-
-
-def _words(element: Read, shape: Sequence[PrimExpr], name: str) -> Tensor:
-    """Elements (k, row ...) of rows [row ..., k], two in a word."""
-    *lead, depth = shape
-
-    def word(*i: PrimExpr) -> PrimExpr:
-        *row, at = i
-        return word_of_bfloat16(*(element(at * WORD + n, *row) for n in range(WORD)))
-
-    return te.compute((*lead, words_of(int(depth), WORD)), word, name=f"{name}_words")

@@ -9,15 +9,17 @@ chunks of rows, so that the schedule may hold one chunk of it, and of that some 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 from ....codegen.info.ops import Ops
 from ....tvm import te, tir
+from ....tvm.own_ops import word_of_bfloat16
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import reduce_axes, split_index
+from ..bfloat16 import WORD, steps_of, times
 from ..conv.depth import in_parts
 from ..conv.staged import StagedStages
 from . import staged
@@ -26,6 +28,8 @@ from .layers import Layer, layers
 from .pack import read_vector
 from .plan import SeparablePlan
 from .staged import StagedPlan
+
+Read = Callable[..., PrimExpr]  # index -> element
 
 
 @dataclass(frozen=True)
@@ -103,13 +107,37 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, 
     ) -> PrimExpr:
         return layer.applied(sums(n, chunk, v, y, column, lane), v * plan.lanes + lane)
 
+    if plan.words[1]:
+        shape, element = (*shape[:-1], plan.lanes // WORD), _in_words(element, layer, plan)
     return te.compute(shape, element, name=f"{layer.conv.name}_lanes"), sums
+
+
+def _in_words(element: Callable[..., PrimExpr], layer: Layer, plan: SeparablePlan) -> Read:
+    """Neighbouring lanes of a vector of channels as words, zero after the last channel: what lies
+    there, times zero, may be no number.
+    """
+    channels = int(layer.conv.outputs[0].shape[1])
+
+    def real(v: PrimExpr, *index: PrimExpr) -> PrimExpr:
+        *before, lane = index
+        value = element(*before[:2], v, *before[2:], lane)
+        if channels % WORD == 0:
+            return value
+        is_real = v * plan.lanes + lane < channels
+        return tir.Select(is_real, value, tir.const(0, "float32"))
+
+    def word(n: PrimExpr, chunk: PrimExpr, v: PrimExpr, *index: PrimExpr) -> PrimExpr:
+        *pixel, at = index
+        return word_of_bfloat16(*(real(v, n, chunk, *pixel, at * WORD + i) for i in range(WORD)))
+
+    return word
 
 
 def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor | None, Tensor]:
     """The pointwise products of the depthwise convolution's result, and their parts."""
     fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
-    depth = layer.channels // fold // plan.parts
+    product, each = times(plan.words[1]), steps_of(lanes, plan.words[1])
+    depth = steps_of(layer.channels, plan.words[1]) // fold // plan.parts
     (rc,) = reduce_axes(rc=depth)
 
     def element(
@@ -124,9 +152,10 @@ def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tenso
     ) -> PrimExpr:
         step = part * depth + rc
         first = step * fold
-        channel = tir.floormod(first, lanes) + tir.floormod(lane, fold)
-        data = hidden(n, chunk, tir.floordiv(first, lanes), *pixels.pixel(band, t, i), channel)
-        return te.sum(data * read_vector(layer.weight, lanes, v, step, (0, 0), lane), axis=[rc])
+        at = tir.floormod(first, each) + tir.floormod(lane, fold)
+        data = hidden(n, chunk, tir.floordiv(first, each), *pixels.pixel(band, t, i), at)
+        weight = read_vector(layer.weight, lanes, v, step, (0, 0), lane)
+        return te.sum(product(data, weight), axis=[rc])
 
     outer = (int(hidden.shape[0]), plan.form.chunks, pixels.bands, plan.outputs)
     shape = (*outer, pixels.tiles, pixels.tile, lanes)

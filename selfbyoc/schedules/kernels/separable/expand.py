@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes, split_index
+from ..bfloat16 import RoundedWords, times
 from .layers import Layer, is_pointwise
 from .pack import read_vector
 from .plan import SeparablePlan
@@ -21,7 +22,7 @@ class Frame:
 
     result: Tensor
     sums: Tensor | None = None  # of an expansion
-    rows: Tensor | None = None  # of a picture
+    rows: Tensor | None = None  # of a picture, or of an image in words
 
 
 def framed(x: Tensor, expand: Layer | None, plan: SeparablePlan, name: str) -> Frame:
@@ -78,10 +79,18 @@ def _expanded(
     x: Tensor, layer: Layer, plan: SeparablePlan, shape: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None]:
     """The products of the rows under a chunk's windows: pointwise, or of a network's first
-    convolution; and the picture's rows, if there are.
+    convolution; and the rows of a picture, or of words, if there are.
     """
-    rows = None if is_pointwise(layer.conv) else _rows(x, layer, plan)
-    read, axes = _pixels(x, plan) if rows is None else _windows(rows, layer, plan)
+    rows, product = None, times(plan.words[0])
+    image = RoundedWords(x, 1, f"{layer.conv.name}_words") if plan.words[0] else x
+    if not is_pointwise(layer.conv):
+        rows = _rows(image, layer, plan)
+        read, axes = _windows(rows, layer, plan)
+    elif plan.words[0]:
+        rows = _rows_of_words(image, layer, plan)
+        read, axes = _pixels_of(rows)
+    else:
+        read, axes = _pixels(x, plan)
 
     def element(
         n: PrimExpr,
@@ -95,7 +104,7 @@ def _expanded(
         q, column = plan.frame.pixels.pixel(band, t, i)
         rc, *window = axes
         weight = read_vector(layer.weight, plan.lanes, v, rc, window or (0, 0), lane)
-        return te.sum(read(n, chunk, q, column) * weight, axis=axes)
+        return te.sum(product(read(n, chunk, q, column), weight), axis=axes)
 
     return te.compute(shape, element, name=f"{layer.conv.name}_sums"), rows
 
@@ -106,6 +115,30 @@ def _pixels(x: Tensor, plan: SeparablePlan) -> tuple[Callable[..., PrimExpr], li
 
     def read(n: PrimExpr, chunk: PrimExpr, q: PrimExpr, column: PrimExpr) -> PrimExpr:
         return x(n, rc, plan.form.inside(chunk, q), column)
+
+    return read, axes
+
+
+def _rows_of_words(x: RoundedWords, layer: Layer, plan: SeparablePlan) -> Tensor:
+    """The rows under a chunk, each channel's rounded once."""
+    batch, channels, _, wide = extents(x)
+    form = plan.form
+
+    def element(
+        n: PrimExpr, chunk: PrimExpr, c: PrimExpr, q: PrimExpr, column: PrimExpr
+    ) -> PrimExpr:
+        return x(n, c, form.inside(chunk, q), column)
+
+    shape = (batch, form.chunks, channels, form.framed, wide)
+    return te.compute(shape, element, name=f"{layer.conv.name}_rows")
+
+
+def _pixels_of(rows: Tensor) -> tuple[Callable[..., PrimExpr], list[PrimExpr]]:
+    """As `_pixels`, of rows under a chunk."""
+    (rc,) = axes = reduce_axes(rc=int(rows.shape[2]))
+
+    def read(n: PrimExpr, chunk: PrimExpr, q: PrimExpr, column: PrimExpr) -> PrimExpr:
+        return rows(n, chunk, rc, q, column)
 
     return read, axes
 
@@ -125,7 +158,7 @@ def _windows(
     return read, axes
 
 
-def _rows(x: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
+def _rows(x: Tensor | RoundedWords, layer: Layer, plan: SeparablePlan) -> Tensor:
     """The rows under a chunk in vectors, zeros around the image: before it whole vectors of them,
     so that vectors are inside or not.
     """
@@ -151,7 +184,7 @@ def _rows(x: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
         column = vector * lanes + lane
         past = vector < wide // lanes if wide % lanes == 0 else column < wide
         inside = tir.all(row >= 0, row < high, vector >= 0, past)
-        return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, "float32"))
+        return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, x.dtype))
 
     return te.compute(shape, element, name=f"{layer.conv.name}_rows")
 

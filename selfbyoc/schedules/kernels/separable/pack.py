@@ -9,6 +9,7 @@ from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, or_zero, split_index
 from ...steps.tiles import BLOCK, blocks_of
+from ..bfloat16 import weight_words
 
 
 def pack_blocks(weight: Tensor, plan: object) -> Tensor:
@@ -24,11 +25,18 @@ def pack_blocks(weight: Tensor, plan: object) -> Tensor:
     return te.compute(shape, element, name=f"{weight.op.name}_packed")
 
 
+def pack_expansion(weight: Tensor, plan: Any) -> Tensor:
+    """The same, of words where it is multiplied so: then half as many for each output."""
+    return pack_blocks(weight_words(weight) if plan.words[0] else weight, plan)
+
+
 def pack_projection(weight: Tensor, plan: Any) -> Tensor:
-    """[O, I, 1, 1] -> [O*f/16, I/f, 1, 1, 16]: lane o*f + j of step k holds channel k*f + j.
+    """[O, I, 1, 1] -> [O*f/16, I/f, 1, 1, 16]: lane o*f + j of step k holds channel k*f + j, or so
+    many words of two.
 
     A vector of the image is then f neighbouring channels, repeated: a broadcast of 64 bits.
     """
+    weight = weight_words(weight) if plan.words[1] else weight
     out, channels, *_ = extents(weight)
     fold = plan.fold
     blocks = blocks_of(out * fold)
@@ -47,7 +55,7 @@ def pack_projection(weight: Tensor, plan: Any) -> Tensor:
 
 
 def unfolded(weight: Tensor, out: int, channels: int, name: str) -> Tensor:
-    """What `pack_projection` packed as `pack_blocks` would have."""
+    """What `pack_projection` packed as `pack_blocks` would have; `channels` may be words."""
     fold = channels // int(weight.shape[1])
     blocks = blocks_of(out)
 
@@ -57,7 +65,7 @@ def unfolded(weight: Tensor, out: int, channels: int, name: str) -> Tensor:
             block, own = split_index(channel * fold + of, BLOCK)
             return weight(block, step, y, x, own)
 
-        return or_zero(b * BLOCK + lane, out, blocks * BLOCK, read)
+        return or_zero(b * BLOCK + lane, out, blocks * BLOCK, read, weight.dtype)
 
     shape = (blocks, channels, 1, 1, BLOCK)
     return te.compute(shape, element, name=f"{name}_unfolded")

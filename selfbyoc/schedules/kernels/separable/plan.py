@@ -13,10 +13,12 @@ from ...steps.candidates import decided
 from ...steps.faults import Faults, too_large, undivided, unlike
 from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK
+from ..bfloat16 import HELD, WORD, machine_of, steps_of
 from ..conv.depth import steps_at_a_time
 from . import tiles
 from .form import Form, Pixels
 from .layers import is_first, is_pointwise
+from .rounded import as_packed, both_of_words
 from .staged import StagedPlan
 from .tiles import Run, pair
 
@@ -39,6 +41,7 @@ class SeparablePlan:
     fold: int  # steps of the projection side by side in a vector
     in_squares: bool  # the result is whole vectors, of its pixels and of its channels
     parallel: bool  # whether it is worth tasks
+    words: tuple[bool, bool] = (False, False)  # the expansion, the projection: of words or not
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
@@ -47,18 +50,23 @@ class SeparablePlan:
         yield from f.faults(depth)
         yield from unlike("whether it expands", self.expands, bool(expand))
         yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
-        yield from self.frame.faults(f.framed, f.image[1], self.hidden, cpu if expand else None)
-        yield from self.sums.faults(f.rows, f.pitch, self.outputs, cpu, in_pairs=True)
+        yield from unlike("of words", self.words, both_of_words(ops, cpu))
+        of_sums = [machine_of(cpu, of_words) for of_words in self.words]
+        framed = of_sums[0] if expand else None
+        yield from self.frame.faults(f.framed, f.image[1], self.hidden, framed)
+        yield from self.sums.faults(f.rows, f.pitch, self.outputs, of_sums[1], in_pairs=True)
         vectors = -(-channels // self.lanes), -(-out * self.fold // self.lanes)
         yield from unlike("vectors of channels", (self.hidden, self.outputs), vectors)
         if self.in_squares:
             yield from undivided("channels and pixels", math.gcd(out, f.out[1]), self.lanes)
-        yield from undivided("input channels", channels, self.fold)
-        yield from undivided("steps of the sums", channels // self.fold, self.parts * self.k[1])
+        steps = steps_of(channels, self.words[1])
+        yield from undivided("input channels", steps, self.fold)
+        yield from undivided("steps of the sums", steps // self.fold, self.parts * self.k[1])
         if expand:
-            yield from undivided("steps of the expansion", expand[0].inputs[1][0][1], self.k[0])
+            inner = steps_of(expand[0].inputs[1][0][1], self.words[0])
+            yield from undivided("steps of the expansion", inner, self.k[0])
         packed = ops.packing(project, 1).shape
-        if packed is not None and packed[1] != channels // self.fold:
+        if packed is not None and packed[1] != steps // self.fold:
             yield f"{self.fold} steps side by side of a weight packed as {packed}"
         if 1 < f.rows < f.out[0]:
             at_a_time = tiles.MOST_EXPANDED if expand else cpu.lanes("float32")
@@ -96,6 +104,8 @@ class SeparablePlan:
             parts.append("the next weights prefetched")
         if self.fold > 1:
             parts.append(f"{self.fold} steps of k side by side")
+        if any(self.words):
+            parts.append(f"of words of {WORD} {HELD}")
         return "; ".join(parts)
 
 
@@ -142,15 +152,16 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
 def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> SeparablePlan:
     *expand, depth, project = convs
     lanes, out = cpu.lanes("float32"), project.outputs[0][0]
-    channels = depth.outputs[0][0][1]
-    fold = _fold(ops, project, lanes)
+    channels, words = depth.outputs[0][0][1], both_of_words(ops, cpu)
+    of_frame, of_sums = (machine_of(cpu, of_words) for of_words in words)
+    fold = _fold(ops, project, lanes, words[1])
     hidden, outputs = -(-channels // lanes), -(-out[1] * fold // lanes)
-    frame = _frame(expand[0], form, hidden, out[0], cpu) if expand else None
-    steps = channels // fold
-    sums = _chosen(f"{project.name}_sums.tile", _sums(form, outputs, out[0], steps, cpu))
-    unit = math.gcd(lanes // fold, steps)
+    frame = _frame(expand[0], form, hidden, out[0], of_frame) if expand else None
+    steps = steps_of(channels, words[1]) // fold
+    sums = _chosen(f"{project.name}_sums.tile", _sums(form, outputs, out[0], steps, of_sums))
+    unit = math.gcd(steps_of(lanes, words[1]) // fold, steps)
     unit = unit if unit >= LEAST_UNIT else steps
-    inner = expand[0].inputs[1][0][1] if expand else 0
+    inner = steps_of(expand[0].inputs[1][0][1], words[0]) if expand else 0
     return SeparablePlan(
         form=form,
         lanes=lanes,
@@ -164,6 +175,7 @@ def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> S
         fold=fold,
         in_squares=fold == 1 and form.out[1] % lanes == 0 and out[1] % lanes == 0,
         parallel=is_worth_it(math.prod(out) * channels / lanes, LEAST_STEPS),
+        words=words,
     )
 
 
@@ -207,11 +219,11 @@ def _chosen(name: str, runs: Sequence[Run]) -> Run:
     return decided(name, runs, lambda run: (run.vectors, run.pixels.tile, run.pixels.band))
 
 
-def _fold(ops: Ops, project: OpView, lanes: int) -> int:
+def _fold(ops: Ops, project: OpView, lanes: int, of_words: bool) -> int:
     """As the weight is packed; else as it should be."""
-    shape, (out, channels) = ops.packing(project, 1).shape, project.inputs[1][0][:2]
-    wanted = fold_of(out, channels, lanes)
-    return wanted if shape is None else channels // shape[1]
+    shape, weight = ops.packing(project, 1).shape, project.inputs[1][0]
+    wanted = fold_of(weight[0], steps_of(weight[1], of_words), lanes)
+    return wanted if shape is None else as_packed(shape, weight)[1]
 
 
 def fold_of(out: int, channels: int, lanes: int) -> int:

@@ -169,12 +169,12 @@ def _in_registers(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> 
 
 
 def _picture(sch: Schedule, rows: Block, task: Loop, plan: SeparablePlan) -> None:
-    """The rows of the picture that a task reads; of one chunk, by themselves."""
+    """The rows of the picture, or of words, that a task reads; of one chunk, by themselves."""
     if not plan.chunked:
         _copy(sch, rows, plan.lanes)
         return
     sch.compute_at(rows, task, preserve_unit_loops=True)
-    sch.vectorize(sch.get_loops(rows)[-1])
+    _in_vectors(sch, sch.get_loops(rows)[-1], plan.lanes)
 
 
 def _accumulate(
@@ -194,7 +194,12 @@ def _accumulate(
 def _copy(sch: Schedule, block: Block, lanes: int) -> None:
     """An elementwise block by itself: outer loops in parallel, the last one in vectors."""
     *before, last = sch.get_loops(block)
-    extent = int(sch.get(last).extent)
-    outer, inner = sch.split(last, [None, divisor(extent, 4 * lanes)])
-    vectorize(sch, inner, lanes)
+    outer = _in_vectors(sch, last, lanes)
     parallel_over(sch, [*before, outer], Facts(sch, block).size)
+
+
+def _in_vectors(sch: Schedule, loop: Loop, lanes: int) -> Loop:
+    """A row in vectors, some at a time; -> the loop around them."""
+    outer, inner = sch.split(loop, [None, divisor(int(sch.get(loop).extent), 4 * lanes)])
+    vectorize(sch, inner, lanes)
+    return outer

@@ -14,14 +14,17 @@ from ....tvm.types import PrimExpr, Schedule, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View, extents
 from ...steps.tiles import BLOCK, blocks_of
+from ..bfloat16 import WORD, machine_of, steps_of
 from ..conv import kernel, staged, widened
 from ..conv.form import Conv2d
 from ..conv.groups.plan import GroupPlan
 from ..conv.layer import Layer as Window
-from ..conv.plan import ConvPlans, paying_groups, plan_direct
+from ..conv.plan import ConvPlan, ConvPlans, paying_groups, plan_direct
+from ..conv.rounded import RoundedPlan
 from ..conv.staged import StagedStages
 from .layers import Layer
 from .pack import unfolded
+from .rounded import is_of_words
 
 
 @dataclass(frozen=True)
@@ -35,29 +38,41 @@ class StagedPlan:
     def __str__(self) -> str:
         return f"stage by stage; {self.convs}"
 
+    @property
+    def words(self) -> tuple[bool, bool]:
+        """Whether the first and the last convolution are of words of bfloat16."""
+        first, *_, last = (isinstance(found, RoundedPlan) for _, found in self.convs.plans)
+        return first, last
+
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the convolutions, packed as any plan reads them."""
         yield from unlike("folded and in vectors", (self.fold, self.lanes), (1, 1))
         for conv in ops.of("conv2d"):
-            found = self.convs.of(conv.name).faults(_packed(conv), cpu)
+            made, of_words = self.convs.of(conv.name), is_of_words(ops, conv, cpu)
+            found = [*unlike("of words", isinstance(made, RoundedPlan), of_words)]
+            found += made.faults(_packed(conv, of_words), cpu)
             yield from (f"{conv.name}: {text}" for text in found)
 
     @classmethod
     def of(cls, ops: Ops, machine: Machine) -> StagedPlan:
         """The plan of a composite's convolutions."""
-        found = []
-        for conv in ops.of("conv2d"):
-            layer = _packed(conv)
-            each = layer.out[1] // layer.groups
-            grouped = paying_groups(layer, machine) if layer.is_depthwise and each == 1 else None
-            found.append((conv.name, grouped or plan_direct(layer, machine)))
+        found = [(conv.name, _plan(ops, conv, machine)) for conv in ops.of("conv2d")]
         return cls(ConvPlans(tuple(found), machine))
 
 
-def _packed(conv: OpView) -> Window:
+def _plan(ops: Ops, conv: OpView, machine: Machine) -> ConvPlan:
+    if is_of_words(ops, conv, machine):
+        return RoundedPlan(plan_direct(_packed(conv, True), machine_of(machine, True)))
+    layer = _packed(conv)
+    is_single = layer.is_depthwise and layer.out[1] == layer.groups
+    grouped = paying_groups(layer, machine) if is_single else None
+    return grouped or plan_direct(layer, machine)
+
+
+def _packed(conv: OpView, of_words: bool = False) -> Window:
     """A convolution whose weight is packed in whole blocks, whatever its groups."""
     out, *inner = conv.inputs[1][0]
-    layer = Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
+    layer = Window.of(conv, packed=(blocks_of(out), *inner, BLOCK), word=WORD if of_words else 1)
     return replace(layer, is_across=layer.groups > 1 and out // layer.groups % BLOCK > 0)
 
 
@@ -69,9 +84,10 @@ def compute(
     for layer in convs:
         conv, weight = layer.conv, layer.weight
         out = conv.outputs[0][0]
-        if int(weight.shape[1]) < layer.channels:
-            weight = unfolded(weight, out[1], layer.channels, conv.name)
         found = plan.convs.of(conv.name)
+        channels = steps_of(layer.channels, isinstance(found, RoundedPlan))
+        if int(weight.shape[1]) < channels:
+            weight = unfolded(weight, out[1], channels, conv.name)
         if isinstance(found, GroupPlan):
             weight = _of_groups(weight)
         made = kernel.convolution(Conv2d(x, weight, conv.attrs, out, conv.name), found)
