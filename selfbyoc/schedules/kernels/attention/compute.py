@@ -9,6 +9,8 @@ is a copy of it, read again: no lane needs a condition.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops
@@ -19,6 +21,9 @@ from ....tvm.types import PrimExpr, Tensor
 from .few import FewStages, attention_of_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
+
+Times = Callable[[PrimExpr, PrimExpr], PrimExpr]
+Made = Callable[..., PrimExpr]
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,19 @@ class BlockStages:
     weighted: Tensor  # [tile, query, column]
     normalised: Tensor
     result: Tensor
+    partial: Tensor | None = None  # [block, part, lane]: sums of powers, where these are in parts
+    words: Tensor | None = None  # [block, word of keys, lane]: powers as levels
+
+
+@dataclass(frozen=True)
+class SoftmaxStages:
+    """Those between the scores and the second product."""
+
+    peak: Tensor
+    power: Tensor
+    partial: Tensor | None
+    total: Tensor
+    inverse: Tensor
 
 
 def attention(
@@ -65,26 +83,28 @@ def attention(
         return attention_of_few(queries, keys, values, masked, parts, plan)
     packed_keys = _keys(keys, plan)
     packed_values = _values(values, transposed, plan)
-    queries = _queries(queries, plan)
-    products = _products(queries, keys if packed_keys is None else packed_keys, plan)
-    scores = _scores(products, masked, plan)
-    peak, power, total, inverse = _softmax(scores, parts, plan)
+    queries = queries_of(queries, plan)
+    products = products_of(queries, keys if packed_keys is None else packed_keys, plan)
+    scores = scores_of(products, masked, plan)
+    soft = softmax_of(scores, parts, plan)
     given = values if packed_values is None else packed_values
-    weighted, normalised = _weighted(power, inverse, given, parts, plan)
-    result = _result(normalised, plan)
+    weighted, normalised = weighted_of(
+        soft.power, given, lambda value, *i: parts.multiplied(value, soft.inverse(*i)), plan
+    )
+    result = result_of(normalised, plan)
     return BlockStages(
-        packed_keys, queries, products, scores, peak, power, total, inverse, packed_values,
-        weighted, normalised, result,
+        packed_keys, queries, products, scores, soft.peak, soft.power, soft.total, soft.inverse,
+        packed_values, weighted, normalised, result,
     )  # fmt: skip
 
 
 def _keys(keys: Read, plan: BlockPlan) -> Tensor | None:
     """[key, d]; None if they are read as they lie."""
-    extents = (*plan.shape.batch, plan.shape.keys, plan.shape.depth)
+    extents = (*plan.shape.batch, plan.shape.keys, plan.depth)
     return te.compute(extents, keys, name="keys") if plan.packed else None
 
 
-def _queries(scaled: Read, plan: BlockPlan) -> Tensor:
+def queries_of(scaled: Read, plan: BlockPlan) -> Tensor:
     """[block, d, lane]"""
     shape, ndim = plan.shape, len(plan.shape.batch)
 
@@ -92,22 +112,26 @@ def _queries(scaled: Read, plan: BlockPlan) -> Tensor:
         m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
         return scaled(*i[:ndim], m, i[-2])
 
-    return te.compute((*shape.batch, plan.blocks, shape.depth, plan.lanes), element, name="queries")
+    return te.compute((*shape.batch, plan.blocks, plan.depth, plan.lanes), element, name="queries")
 
 
-def _products(queries: Tensor, keys: Read, plan: BlockPlan) -> Tensor:
+def products_of(
+    queries: Tensor, keys: Read, plan: BlockPlan, times: Times = operator.mul
+) -> Tensor:
+    """Of all keys and the queries of a block."""
     shape, ndim = plan.shape, len(plan.shape.batch)
-    d = te.reduce_axis((0, shape.depth), name="d")
+    d = te.reduce_axis((0, plan.depth), name="d")
 
     def element(*i: PrimExpr) -> PrimExpr:
         key = keys(*i[:ndim], tir.Min(i[-2], shape.keys - 1), d)
-        return te.sum(key * queries(*i[:-2], d, i[-1]), axis=d)
+        return te.sum(times(key, queries(*i[:-2], d, i[-1])), axis=d)
 
     extents = (*shape.batch, plan.blocks, plan.key_rows, plan.lanes)
     return te.compute(extents, element, name="products")
 
 
-def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
+def scores_of(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
+    """The products as the ops after them make them; `masked` is one at an index."""
     shape, ndim = plan.shape, len(plan.shape.batch)
 
     def element(*i: PrimExpr) -> PrimExpr:
@@ -117,24 +141,43 @@ def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
     return te.compute(products.shape, element, name="scores")
 
 
-def _softmax(
-    scores: Tensor, parts: Softmax, plan: BlockPlan
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The peak, the powers, and the inverse of their sum; it multiplies the result, which has fewer
-    elements.
-    """
+def softmax_of(scores: Tensor, parts: Softmax, plan: BlockPlan) -> SoftmaxStages:
+    """Each lane for itself; the inverse multiplies the result, which has fewer elements."""
     keys = plan.shape.keys
     rows = (*plan.shape.batch, plan.blocks, plan.lanes)
-    n, s = te.reduce_axis((0, plan.key_rows), name="n"), te.reduce_axis((0, keys), name="s")
+    n = te.reduce_axis((0, plan.key_rows), name="n")
     peak = te.compute(rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak")
-    power = te.compute(
-        (*rows[:-1], keys, plan.lanes),
-        lambda *i: mathfn.exp_of_difference(scores(*i) - parts.subtracted(peak(*i[:-2], i[-1]))),
-        name="power",
-    )
-    total = te.compute(rows, lambda *i: te.sum(power(*i[:-1], s, i[-1]), axis=s), name="total")
+
+    def raised(*i: PrimExpr) -> PrimExpr:
+        key = i[-2] if plan.powers == keys else tir.Min(i[-2], keys - 1)
+        score = scores(*i[:-2], key, i[-1])
+        power = mathfn.exp_of_difference(score - parts.subtracted(peak(*i[:-2], i[-1])))
+        return power if key is i[-2] else tir.Select(key == i[-2], power, tir.const(0, "float32"))
+
+    power = te.compute((*rows[:-1], plan.powers, plan.lanes), raised, name="power")
+    total, partial = _total(power, plan)
     inverse = te.compute(rows, lambda *i: parts.inverse(total(*i)), name="inverse")
-    return peak, power, total, inverse
+    return SoftmaxStages(peak, power, partial, total, inverse)
+
+
+def _total(power: Tensor, plan: BlockPlan) -> tuple[Tensor, Tensor | None]:
+    """The sums of the powers, and the partial sums that they are added up from, if they are."""
+    rows = (*plan.shape.batch, plan.blocks, plan.lanes)
+    s = te.reduce_axis((0, plan.powers // plan.parts), name="s")
+    if plan.parts == 1:
+        return te.compute(
+            rows, lambda *i: te.sum(power(*i[:-1], s, i[-1]), axis=s), name="total"
+        ), None
+    part = te.reduce_axis((0, plan.parts), name="part")
+    partial = te.compute(
+        (*rows[:-1], plan.parts, plan.lanes),
+        lambda *i: te.sum(power(*i[:-2], s * plan.parts + i[-2], i[-1]), axis=s),
+        name="total_parts",
+    )
+    total = te.compute(
+        rows, lambda *i: te.sum(partial(*i[:-1], part, i[-1]), axis=part), name="total"
+    )
+    return total, partial
 
 
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
@@ -152,32 +195,33 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     return te.compute((*plan.shape.batch, plan.shape.keys, plan.width), element, name="values")
 
 
-def _weighted(
-    power: Tensor, inverse: Tensor, values: Read, parts: Softmax, plan: BlockPlan
-) -> tuple[PrimExpr, PrimExpr]:
-    """The second product in tiles of queries, and the same normalised."""
+def weighted_of(
+    powers: Tensor, values: Read, made: Made, plan: BlockPlan, times: Times = operator.mul
+) -> tuple[Tensor, Tensor]:
+    """The second product in tiles of queries, and what is `made` of its sums: (sum, batch ...,
+    block, lane) -> element.
+    """
     shape, ndim = plan.shape, len(plan.shape.batch)
     rows = plan.weighted.rows
     tiles = plan.lanes // rows
-    n = te.reduce_axis((0, shape.keys), name="n")
+    n = te.reduce_axis((0, plan.keys), name="n")
 
     def lane(*i: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
         return tir.floordiv(i[ndim], tiles), tir.floormod(i[ndim], tiles) * rows + i[ndim + 1]
 
     def product(*i: PrimExpr) -> PrimExpr:
         block, at = lane(*i)
-        return te.sum(power(*i[:ndim], block, n, at) * values(*i[:ndim], n, i[-1]), axis=n)
+        return te.sum(times(powers(*i[:ndim], block, n, at), values(*i[:ndim], n, i[-1])), axis=n)
 
     def normal(*i: PrimExpr) -> PrimExpr:
-        block, at = lane(*i)
-        return parts.multiplied(weighted(*i), inverse(*i[:ndim], block, at))
+        return made(weighted(*i), *i[:ndim], *lane(*i))
 
     extents = (*shape.batch, plan.blocks * tiles, rows, plan.width)
     weighted = te.compute(extents, product, name="weighted")
     return weighted, te.compute(extents, normal, name="normalised")
 
 
-def _result(normalised: Tensor, plan: BlockPlan) -> Tensor:
+def result_of(normalised: Tensor, plan: BlockPlan) -> Tensor:
     """The real queries and columns, as the composite's result lies."""
     ndim, rows = len(plan.shape.batch), plan.weighted.rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops
@@ -10,6 +11,24 @@ from ....language.decisions import for_every_size
 from ....machine import Machine
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile
+from ..words import words_of
+
+# [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
+HEADS = (0, 2, 1, 3)
+
+
+def turned(ops: Ops) -> Mapping[str, bool]:
+    """Which of queries, keys and values lie as columns, one after the other: by the products, or by
+    a transpose of levels before.
+    """
+    first, second = ops.of("batch_matmul")
+    swapped = {ops.packing(call, 0).arg for call in ops.of("transpose")}
+    found = {
+        "q": first.attrs["transpose_a"],
+        "k": not first.attrs["transpose_b"],
+        "v": second.attrs["transpose_b"],
+    }
+    return {name: bool(columns) != (name in swapped) for name, columns in found.items()}
 
 
 @dataclass(frozen=True)
@@ -31,9 +50,9 @@ class Shape:
         *batch, queries, keys = first.outputs[0][0]
         depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
         columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
-        interleaved = bool(ops.of("transpose"))
+        interleaved = any(call.attrs["axes"] == HEADS for call in ops.of("transpose"))
         one_head = first.inputs[1][0][-3] == 1  # of keys for all heads of queries, say
-        key_rows = one_head if interleaved else first.attrs["transpose_b"]
+        key_rows = one_head if interleaved else not turned(ops)["k"]
         return cls(tuple(batch), queries, keys, depth, columns, interleaved, key_rows)
 
     @property
@@ -77,6 +96,8 @@ class BlockPlan:
     packed: bool  # keys, and interleaved values, are copied first: a head's rows in turn
     panels_outside: bool  # columns outside of the tiles of queries
     parallel: bool
+    word: int = 1  # levels of a word; of floats 1
+    parts: int = 1  # partial sums of a row of powers
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
@@ -90,9 +111,10 @@ class BlockPlan:
         yield from undivided("vectors of queries", vectors, self.scores.vectors)
         yield from undivided("queries of a block", self.lanes, self.weighted.rows)
         yield from undivided("vectors of columns", self.width // self.vector, self.weighted.vectors)
-        yield from undivided("depth", shape.depth, self.depth_steps)
-        yield from undivided("keys", shape.keys, self.key_steps)
-        yield from unlike("packed", self.packed, self.packed and not shape.key_rows)
+        yield from undivided("depth", self.depth, self.depth_steps)
+        yield from undivided("keys", self.keys, self.key_steps)
+        is_packed = self.packed and not shape.key_rows if self.word == 1 else True
+        yield from unlike("packed", self.packed, is_packed)
         for tile in (self.scores, self.weighted):
             yield from spilled(tile, cpu, min(tile.rows, tile.vectors))
 
@@ -104,6 +126,22 @@ class BlockPlan:
             f"{self.scores.rows} keys x {self.scores.vectors} vectors and "
             f"{self.weighted.rows} queries x {self.weighted.vectors} vectors{packed}"
         )
+
+    @property
+    def depth(self) -> int:
+        """Steps of a score's sum."""
+        return words_of(self.shape.depth, self.word)
+
+    @property
+    def keys(self) -> int:
+        """Steps of a result's sum."""
+        return words_of(self.shape.keys, self.word)
+
+    @property
+    def powers(self) -> int:
+        """Of a row, with zeros after the last one, so that they fill words and parts."""
+        whole = math.lcm(self.word, self.parts)
+        return words_of(self.shape.keys, whole) * whole
 
     @property
     def blocks(self) -> int:

@@ -23,18 +23,21 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     task, tile = _result_tiles(sch, stages, plan)
     finish = [_product(sch, stages.weighted, tile, plan.weighted, plan.key_steps, plan)]
     # 2. Everything before it, for the same block of queries: the scores stay in L1 or L2.
-    for block in (stages.inverse, stages.total, stages.power, stages.peak, stages.scores):
+    before = (stages.words, stages.inverse, *_sums_apart(stages), stages.power, stages.peak)
+    for block in filter(None, (*before, stages.scores)):
         sch.compute_at(block, task, preserve_unit_loops=True)
     tiles, tile = _score_tiles(sch, stages.scores, plan)
     finish.append(_product(sch, stages.products, tile, plan.scores, plan.depth_steps, plan))
     sch.compute_at(stages.queries, task, preserve_unit_loops=True)
     # The largest score and the sum of the powers are taken where these are made.
     key = sch.get_loops(stages.power)[-2]
-    finish += [
-        _down_the_lanes(sch, stages.peak, tile, tiles, plan),
-        _down_the_lanes(sch, stages.total, key, key, plan),
-    ]
-    for block in (stages.queries, stages.power, stages.inverse):
+    finish.append(_down_the_lanes(sch, stages.peak, tile, tiles, plan))
+    if stages.partial is None:
+        finish.append(_down_the_lanes(sch, stages.total, key, key, plan))
+    else:
+        finish.append(_sum_of_powers(sch, stages.total, 0, plan))
+        finish.append(_sum_of_powers(sch, stages.partial, 1, plan))
+    for block in filter(None, (stages.queries, stages.power, stages.inverse, stages.words)):
         _one_vector(sch, block, plan)
     # 3. Tasks in parallel; what had to be packed is so before.
     if plan.parallel:
@@ -44,6 +47,11 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
             _pack(sch, block, plan)
     for last in finish:
         last()
+
+
+def _sums_apart(stages: BlockStages) -> tuple[Block, ...]:
+    """The sums of powers, where these are of parts of a row, last to first."""
+    return () if stages.partial is None else (stages.total, stages.partial)
 
 
 def inline_others(sch: Schedule, stages: BlockStages | FewStages) -> None:
@@ -113,6 +121,20 @@ def _down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, plan: Blo
     unroll_tile(sch, [], [vector, key, lane], plan.vector)
 
     return lambda: start_sums(sch, block, keys, 1)
+
+
+def _sum_of_powers(sch: Schedule, block: Block, axes: int, plan: BlockPlan) -> Finish:
+    """Of each lane for itself, in registers: vector by vector, of so many further axes at once."""
+    sch.set_scope(block, 0, "local")
+    *rest, lanes, power = sch.get_loops(block)
+    parts = rest[len(rest) - axes :]
+    vector, lane = sch.split(lanes, [None, plan.vector])
+    sch.reorder(vector, power, *parts, lane)
+    for loop in parts:
+        sch.unroll(loop)
+    sch.vectorize(lane)
+
+    return lambda: start_sums(sch, block, power, axes)
 
 
 def _pack(sch: Schedule, packed: Block, plan: BlockPlan) -> None:
