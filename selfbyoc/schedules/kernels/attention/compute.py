@@ -149,10 +149,11 @@ def softmax_of(scores: Tensor, parts: Softmax, plan: BlockPlan) -> SoftmaxStages
     peak = te.compute(rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak")
 
     def raised(*i: PrimExpr) -> PrimExpr:
-        key = i[-2] if plan.powers == keys else tir.Min(i[-2], keys - 1)
+        key = tir.Min(i[-2], keys - 1) if plan.has_padding else i[-2]
         score = scores(*i[:-2], key, i[-1])
         power = mathfn.exp_of_difference(score - parts.subtracted(peak(*i[:-2], i[-1])))
-        return power if key is i[-2] else tir.Select(key == i[-2], power, tir.const(0, "float32"))
+        zero = tir.const(0, "float32")
+        return tir.Select(key == i[-2], power, zero) if plan.has_padding else power
 
     power = te.compute((*rows[:-1], plan.powers, plan.lanes), raised, name="power")
     total, partial = _total(power, plan)

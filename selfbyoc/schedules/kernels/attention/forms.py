@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops
-from ....language.decisions import for_every_size
+from ....language.decisions import for_every_size, is_symbolic
 from ....machine import Machine
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile
@@ -140,8 +140,23 @@ class BlockPlan:
     @property
     def powers(self) -> int:
         """Of a row, with zeros after the last one, so that they fill words and parts."""
-        whole = math.lcm(self.word, self.parts)
-        return words_of(self.shape.keys, whole) * whole
+        return words_of(self.shape.keys, self._whole) * self._whole
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether zeros come after the last power."""
+        keys = self.shape.keys
+        return self._whole > 1 and (is_symbolic(keys) or keys % self._whole > 0)
+
+    @property
+    def rows_in_vectors(self) -> bool:
+        """Whether a row of packed keys is one of a known length: of others LLVM makes vectors."""
+        along_keys = self.word > 1 and not self.shape.key_rows
+        return not (along_keys and is_symbolic(self.shape.keys))
+
+    @property
+    def _whole(self) -> int:
+        return math.lcm(self.word, self.parts)
 
     @property
     def blocks(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....tvm import child_blocks
 from ....tvm.types import Block, Loop, Schedule
-from ...steps.loops import Finish, start_sums, vectorize
+from ...steps.blocks import stored_at_once
+from ...steps.loops import Finish, start_sums, vectorize, vectorize_row
 from ...steps.registers import sum_in_tile, unroll_tile
 from ...steps.tiles import RegisterTile
 from .compute import BlockStages
@@ -23,8 +24,8 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     task, tile = _result_tiles(sch, stages, plan)
     finish = [_product(sch, stages.weighted, tile, plan.weighted, plan.key_steps, plan)]
     # 2. Everything before it, for the same block of queries: the scores stay in L1 or L2.
-    before = (stages.words, stages.inverse, *_sums_apart(stages), stages.power, stages.peak)
-    for block in filter(None, (*before, stages.scores)):
+    sums = stages.inverse, stages.total, stages.partial
+    for block in filter(None, (stages.words, *sums, stages.power, stages.peak, stages.scores)):
         sch.compute_at(block, task, preserve_unit_loops=True)
     tiles, tile = _score_tiles(sch, stages.scores, plan)
     finish.append(_product(sch, stages.products, tile, plan.scores, plan.depth_steps, plan))
@@ -42,16 +43,12 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     # 3. Tasks in parallel; what had to be packed is so before.
     if plan.parallel:
         sch.parallel(task)
-    for block in (stages.keys, stages.values):
-        if block is not None:
-            _pack(sch, block, plan)
+    if stages.keys is not None:
+        _pack(sch, stages.keys, plan, plan.rows_in_vectors)
+    if stages.values is not None:
+        _pack(sch, stages.values, plan, True)
     for last in finish:
         last()
-
-
-def _sums_apart(stages: BlockStages) -> tuple[Block, ...]:
-    """The sums of powers, where these are of parts of a row, last to first."""
-    return () if stages.partial is None else (stages.total, stages.partial)
 
 
 def inline_others(sch: Schedule, stages: BlockStages | FewStages) -> None:
@@ -137,9 +134,13 @@ def _sum_of_powers(sch: Schedule, block: Block, axes: int, plan: BlockPlan) -> F
     return lambda: start_sums(sch, block, power, axes)
 
 
-def _pack(sch: Schedule, packed: Block, plan: BlockPlan) -> None:
+def _pack(sch: Schedule, packed: Block, plan: BlockPlan, in_vectors: bool) -> None:
     """Rows in parallel, columns in vectors."""
     *rows, column = sch.get_loops(packed)
-    vectorize(sch, column, plan.vector)
+    if in_vectors and plan.word > 1:
+        width = stored_at_once(int(sch.get(column).extent), plan.vector)
+        vectorize_row(sch, column, width, plan.vector)
+    elif in_vectors:
+        vectorize(sch, column, plan.vector)
     if plan.parallel:
         sch.parallel(sch.fuse(*rows))
