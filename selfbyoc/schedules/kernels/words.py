@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...codegen.info.ops import Ops, Packing
-from ...language.decisions import is_symbolic
 from ...machine import Machine
 from ...tvm import te, tir
 from ...tvm.own_ops import BYTES, BYTES_OF_7, LEAST_OF, LEVELS_OF, PAIRS
@@ -36,15 +35,6 @@ def machine_of_words(cpu: Machine, products: str) -> Machine:
     made = cpu.product(products)
     fused, registers = not made.apart, cpu.vector_registers - made.held
     return replace(cpu, fused=fused, vector_registers=registers)
-
-
-def machine_of_pairs(cpu: Machine) -> Machine:
-    """A machine as its products of words of two are that are made while they are read. LLVM has the
-    vectors of two steps at once: of 6 x 2 sums in 16 registers it keeps one in memory (12x128x64 by
-    64x128 on Zen 3: 311 us, 5 x 2: 261).
-    """
-    found = machine_of_words(cpu, PAIRS)
-    return found if found.fused else replace(found, vector_registers=found.vector_registers - 1)
 
 
 def words_of(count: int, word: int) -> int:
@@ -111,25 +101,6 @@ def word_of(levels: Sequence[PrimExpr]) -> PrimExpr:
     for i, level in enumerate(levels[1:], 1):
         found = found | ((level & ((1 << bits) - 1)) << (bits * i))
     return found
-
-
-def word_along(
-    level: Callable[[PrimExpr], PrimExpr], at: PrimExpr, size: int, last: PrimExpr | None
-) -> PrimExpr:
-    """The word number `at` of two of so many levels. After the last level comes `last`; that one
-    again without.
-    """
-    word = LEVELS_OF[PAIRS]
-    is_open = size % word > 0 or is_symbolic(size)
-
-    def element(n: int) -> PrimExpr:
-        place = at * word + n
-        near = tir.Min(place, size - 1) if is_open and n and last is None else place
-        has_end = is_open and n > 0 and last is not None
-        value = level(near)
-        return tir.if_then_else(place < size, value, last) if has_end else value
-
-    return word_of([element(n) for n in range(word)])
 
 
 def all_alike(level: PrimExpr, word: int) -> PrimExpr:

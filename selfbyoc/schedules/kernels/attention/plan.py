@@ -18,8 +18,8 @@ from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
+from ..pairs import machine_of_pairs
 from ..rows.rowwise import partial_sums
-from ..words import machine_of_pairs
 from .forms import AttentionPlan, BlockPlan, FewPlan, Shape
 
 FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast

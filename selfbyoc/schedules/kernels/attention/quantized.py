@@ -18,7 +18,8 @@ from ....ops.softmax import Softmax
 from ....tvm import te, tir
 from ....tvm.own_ops import PAIRS, dot
 from ....tvm.types import PrimExpr, Tensor
-from ..words import only, word_along
+from ..pairs import word_along
+from ..words import only
 from .compute import (
     BlockStages,
     SoftmaxStages,

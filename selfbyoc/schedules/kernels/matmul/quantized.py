@@ -28,7 +28,8 @@ from ...steps.faults import Faults, unlike
 from ...steps.loops import vectorize_copy, vectorize_row
 from ...steps.parallel import parallel_over
 from ...steps.tensors import View
-from ..words import machine_of_pairs, only, word_along, words_of
+from ..pairs import machine_of_pairs, word_along
+from ..words import only, words_of
 from .compute import MatmulStages, Sides, panels_of, result_of, sums_of
 from .kernel import product
 from .plan import MatmulPlan, chosen, usual
