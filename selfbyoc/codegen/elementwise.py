@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ..graph import OpCall, Value
 from ..language.match.epilogue import ancestors
@@ -16,6 +16,7 @@ from ..ops.vocabulary import compute_of
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import substitute
 from ..tvm.types import PrimExpr, Shape, Tensor
+from .info.ops import OpView
 from .type_inference import check_types
 
 
@@ -96,6 +97,20 @@ def absorbed(owner: str, calls: Sequence[OpCall], known: Mapping[Value, Tensor])
         steps[call] = _Step(tir.Var(call.name, value.dtype), tensors[0])
         bound[value] = _Bound(steps[call].var, tuple(tensors[0].shape), value.dtype)
     return Absorbed(steps)
+
+
+def applied(
+    call: OpView, value: PrimExpr, index: Sequence[PrimExpr], others: Mapping[int, Tensor]
+) -> PrimExpr:
+    """An element of an elementwise op that reads `value` there; `others` are its further inputs by
+    their positions.
+    """
+    shape = call.outputs[0].shape
+    place = next(i for i in range(len(call.inputs)) if i not in others)
+    ins: list[Any] = [others.get(i) for i in range(len(call.inputs))]
+    ins[place] = _Bound(value, shape, dtype_of(value))
+    made: Any = compute_of(call.kind)(ins, cast("Any", call))  # of an OpCall it reads as much
+    return _element(made, index, {})
 
 
 def number(value: Value) -> _Bound:

@@ -23,8 +23,7 @@ from .elementwise import Widened
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
 from .info.op_record import Recorded
-from .info.ops import Ops
-from .plan import bare, plan_of
+from .plan import ops_of, plan_of
 from .prologue_epilogue import Joined
 from .roles import located, outputs_of
 from .stacked_info import infos, refs
@@ -205,7 +204,8 @@ class Builder(Tensors):
         if not any(v in self.tensors for v in results):
             ready = {n: self._operand(v, n, packing=True) for n, v in self.match.args.items()}
             asked = inspect.signature(compute).parameters
-            known = {"ops": Ops([bare(c) for c in self.match.ops]), "plan": self.plan}
+            shapes = {p.arg: p.value.shape for p in self.packed.values()}
+            known = {"ops": ops_of(self.match, shapes), "plan": self.plan}
             options = {name: value for name, value in known.items() if name in asked}
             found = self.found = self._users("compute", compute, **ready, **options)
             tensors = outputs_of(found)

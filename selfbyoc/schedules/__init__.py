@@ -18,6 +18,7 @@ from .composites.layer_norm import layer_norm, layer_norm_dense, softmax
 from .composites.lrn import lrn
 from .composites.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from .composites.quantized import conv2d_narrowed, conv2d_narrowed_any_layout
+from .composites.quantized_attention import attention_int8
 from .composites.quantized_conv import conv2d_int8
 from .composites.quantized_dense import layer_norm_dense_int8
 from .composites.quantized_matmul import dense_int8
@@ -34,6 +35,7 @@ BUILTIN = (
     dense_int8,
     lstm_int8,
     dense_few_bits,
+    attention_int8,
     attention_of_heads,
     attention,
     batch_matmul_int8,  # after them, whose scores are floats

@@ -149,13 +149,15 @@ def arguments(
     numbered = _number_blocks(bound, args)
     roles = {at: numbered.get(name, name) for at, name in bound.roles.items()}
     known = {*args.values(), *(v for call in ops for v in call.outputs)}
+    named = {value: name for name, value in reversed(args.items())}
     numbers: dict[str, int] = {}
     for base, value in bound.operands:
-        if value in known:  # an argument already, or computed inside
-            continue
-        known.add(value)
-        args[name := _free(base, numbers, {*args, *names})] = value
-        roles |= {at: name for at in _readings(value, ops) if at not in roles}
+        if value not in known:  # neither an argument already, nor computed inside
+            known.add(value)
+            named[value] = _free(base, numbers, {*args, *names})
+            args[named[value]] = value
+        if value in named:
+            roles |= {at: named[value] for at in _readings(value, ops) if at not in roles}
     return args, roles
 
 

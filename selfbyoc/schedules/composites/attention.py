@@ -48,8 +48,9 @@ def scaled_scores(q: Node, k: Node, scale: Node, key_scale: Node) -> Node:
     )
 
 
-def check_attention(match: Match) -> None:
-    first, second = match.of("batch_matmul")
+def check_softmax(match: Match) -> None:
+    """The softmax of the first product's scores is over the keys, and what the second one reads."""
+    _, second = match.own.of("batch_matmul")
     softmax = match.op("softmax")
     scores = softmax.inputs[0]
     require(scores.dtype == "float32", f"only float32 is scheduled, found {scores.dtype}")
@@ -61,6 +62,11 @@ def check_attention(match: Match) -> None:
     check_sizes(match)
     out, batch = second.outputs[0], scores.shape[:-2]
     require(out.shape[:-2] == batch, f"the values have more batches than the scores: {out.type}")
+
+
+def check_attention(match: Match) -> None:
+    check_softmax(match)
+    first, _ = match.of("batch_matmul")
     of_queries = any(
         c.kind in ("multiply", "divide") and c.outputs[0] is first.inputs[0] for c in match.ops
     )

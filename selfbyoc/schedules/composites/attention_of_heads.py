@@ -11,13 +11,13 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.match.match import Match
 from ...language.pattern import either, op
+from ..kernels.attention.forms import HEADS
 from .attention import KERNEL, check_attention, scaled_scores, twice_masked
 
 if TYPE_CHECKING:
     from ...language.nodes import Node
 
-# [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
-_HEADS = {"axes": (0, 2, 1, 3)}
+_HEADS = {"axes": HEADS}
 
 
 def _interleaved(

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...graph import Value
+from ...graph import OpCall, Value
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.match.match import Match
@@ -32,28 +32,37 @@ def is_swap(axes: Sequence[int]) -> bool:
     return [*axes] == [*range(count - 2), count - 1, count - 2] and count > 1
 
 
-def _perhaps_turned(levels: Node) -> Node:
+def perhaps_turned(levels: Node) -> Node:
     """As importers write a side that a product has transposed."""
     return either(op.transpose(levels, axes=is_swap), levels)
 
 
 def _pattern(x: Node, x_scale: Node, x_zero: Node, y: Node, y_scale: Node, y_zero: Node) -> Node:
-    left = op.dequantize(_perhaps_turned(x), x_scale, x_zero)
-    right = op.dequantize(_perhaps_turned(y), y_scale, y_zero)
+    left = op.dequantize(perhaps_turned(x), x_scale, x_zero)
+    right = op.dequantize(perhaps_turned(y), y_scale, y_zero)
     return either(op.batch_matmul(left, right), op.dense(left, right))
 
 
 def _check(match: Match) -> None:
     check_sizes(match)
-    for name in ("x", "y"):
+    check_sides(match, "x", "y")
+    check_terms(match.own.root)
+
+
+def check_sides(match: Match, *names: str) -> None:
+    """Both sides of a product are levels with one scale and one zero point."""
+    for name in names:
         levels = getattr(match, name)
         require(levels.dtype in BYTE, f"only int8 and uint8 are multiplied, found {levels.type}")
-        _check_zero(levels, getattr(match, f"{name}_zero"))
-    for call in match.own.of("dequantize"):
+        check_zero(levels.dtype, getattr(match, f"{name}_zero"))
+    for call in (*match.own.of("dequantize"), *match.own.of("quantize")):
         for factor in call.inputs[1:]:
             axis, is_one = call.attrs["axis"], math.prod(factor.shape) == 1
             require(is_one, f"{call.name}: {factor.type} lies along axis {axis}, not one element")
-    product = match.own.root
+
+
+def check_terms(product: OpCall) -> None:
+    """As many products of levels as int32 holds, then in float32."""
     is_turned = product.kind == "batch_matmul" and product.attrs["transpose_a"]
     terms = product.inputs[0].shape[-2 if is_turned else -1]
     require(terms <= MOST_OF_TWO, f"sums of {terms} products of bytes may leave int32")
@@ -61,13 +70,13 @@ def _check(match: Match) -> None:
     require(result == "float32", f"levels are dequantised to {result}, not float32")
 
 
-def _check_zero(levels: Value, zero: Value) -> None:
+def check_zero(dtype: str, zero: Value) -> None:
     """A zero point that is known is a level."""
-    low = -128 if levels.dtype == "int8" else 0
+    low = -128 if dtype == "int8" else 0
     point = zero.scalar
     require(
         point is None or low <= point <= low + _FARTHEST,
-        f"{zero.name} is {point}, which is no level of {levels.dtype}",
+        f"{zero.name} is {point}, which is no level of {dtype}",
     )
 
 

@@ -72,8 +72,11 @@ def test_levels_to_levels(x, y, nodes):
     library = selfbyoc.build(selfbyoc.from_onnx(proto))
     assert library.report.counts == {"batch_matmul_int8": 1}
     wide = [a.astype("int64") - zero for a, (_, zero) in zip(given, (X, Y), strict=True)]
-    scaled = (wide[0] @ wide[1]).astype(F32) * (F32(X[0]) * F32(Y[0]))
-    np.testing.assert_array_equal(library(*given)[0], level(scaled, *Z))
+    factor, scale = F32(X[0]) * F32(Y[0]), F32(Z[0])
+    if nodes is QLINEAR:  # which means one factor
+        factor, scale = factor / scale, F32(1)
+    scaled = (wide[0] @ wide[1]).astype(F32) * factor
+    np.testing.assert_array_equal(library(*given)[0], level(scaled, scale, Z[1]))
 
 
 def attention(*sizes):
@@ -119,14 +122,16 @@ def check_attention(library, batch, rows):
 
 def test_attention_between_quantizers():
     library = selfbyoc.build(selfbyoc.from_onnx(attention(2, 19)))
-    assert library.report.counts == {"batch_matmul_int8": 2, "softmax": 1}
+    # 0.17's frontend has reshapes to three axes between the products and the softmax.
+    apart = {"batch_matmul_int8": 2, "softmax": 1}
+    assert library.report.counts == ({"attention_int8": 1} if GENERATION == "relax" else apart)
     check_attention(library, 2, 19)
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="0.17's frontend computes open shapes of floats")
 def test_attention_of_open_sizes():
     library = selfbyoc.build(selfbyoc.from_onnx(attention(2, "rows")))
-    assert library.report.counts == {"batch_matmul_int8": 2, "softmax": 1}
+    assert library.report.counts == {"attention_int8": 1}
     assert not library.unscheduled
     for rows in (1, 2, 3, 8, 33, 64, 127):
         check_attention(library, 2, rows)

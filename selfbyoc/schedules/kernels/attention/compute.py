@@ -9,18 +9,23 @@ is a copy of it, read again: no lane needs a condition.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from ....codegen.info.ops import Ops
-from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
-from ..bfloat16 import WORD, times, word_along
+from ..bfloat16 import times, word_along
 from .few import FewStages, attention_of_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
+from .softmax import softmax_of, words_of_powers
+
+Times = Callable[[PrimExpr, PrimExpr], PrimExpr]
+Made = Callable[..., PrimExpr]
 
 
 @dataclass(frozen=True)
@@ -33,13 +38,14 @@ class BlockStages:
     scores: Tensor
     peak: Tensor  # [block, lane]
     power: Tensor
-    words: Tensor | None  # of the powers of two keys
     total: Tensor
     inverse: Tensor
     values: Tensor | None  # [key, whole vectors], likewise
     weighted: Tensor  # [tile, query, column]
     normalised: Tensor
     result: Tensor
+    partial: Tensor | None = None  # [block, part, lane]: sums of powers, where these are in parts
+    words: Tensor | None = None  # [block, word of keys, lane]: of powers, rounded or as levels
 
 
 def attention(
@@ -68,18 +74,22 @@ def attention(
         return attention_of_few(queries, keys, values, masked, parts, plan)
     packed_keys = _keys(keys, plan)
     packed_values = _values(values, transposed, plan)
-    queries = _queries(queries, plan)
-    products = _products(queries, keys if packed_keys is None else packed_keys, plan)
-    scores = _scores(products, masked, plan)
-    peak, power, total, inverse = _softmax(scores, parts, plan)
-    words = _words(power, plan) if plan.words else None
-    given = values if packed_values is None else packed_values
-    factor = power if words is None else words
-    weighted, normalised = _weighted(factor, inverse, given, parts, plan)
-    result = _result(normalised, plan)
+    queries = queries_of(_along_depth(queries, plan), plan)
+    product = times(bool(plan.words))
+    given = keys if packed_keys is None else packed_keys
+    products = products_of(queries, given, plan, product)
+    scores = scores_of(products, masked, plan)
+    soft = softmax_of(scores, parts, plan)
+    words = words_of_powers(soft.power, plan) if plan.words else None
+    factor = soft.power if words is None else words
+    weighted, normalised = weighted_of(
+        factor, values if packed_values is None else packed_values,
+        lambda value, *i: parts.multiplied(value, soft.inverse(*i)), plan, product,
+    )  # fmt: skip
+    result = result_of(normalised, plan)
     return BlockStages(
-        packed_keys, queries, products, scores, peak, power, words, total, inverse,
-        packed_values, weighted, normalised, result,
+        packed_keys, queries, products, scores, soft.peak, soft.power, soft.total, soft.inverse,
+        packed_values, weighted, normalised, result, soft.partial, words,
     )  # fmt: skip
 
 
@@ -98,30 +108,34 @@ def _along_depth(read: Read, plan: BlockPlan) -> Read:
     return lambda *i: word_along(partial(read, *i[:-1]), i[-1], plan.shape.depth)
 
 
-def _queries(scaled: Read, plan: BlockPlan) -> Tensor:
+def queries_of(scaled: Read, plan: BlockPlan) -> Tensor:
     """[block, d, lane]"""
-    shape, ndim, read = plan.shape, len(plan.shape.batch), _along_depth(scaled, plan)
+    shape, ndim = plan.shape, len(plan.shape.batch)
 
     def element(*i: PrimExpr) -> PrimExpr:
         m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
-        return read(*i[:ndim], m, i[-2])
+        return scaled(*i[:ndim], m, i[-2])
 
     return te.compute((*shape.batch, plan.blocks, plan.depth, plan.lanes), element, name="queries")
 
 
-def _products(queries: Tensor, keys: Read, plan: BlockPlan) -> Tensor:
-    shape, ndim, product = plan.shape, len(plan.shape.batch), times(plan.words)
+def products_of(
+    queries: Tensor, keys: Read, plan: BlockPlan, times: Times = operator.mul
+) -> Tensor:
+    """Of all keys and the queries of a block."""
+    shape, ndim = plan.shape, len(plan.shape.batch)
     d = te.reduce_axis((0, plan.depth), name="d")
 
     def element(*i: PrimExpr) -> PrimExpr:
         key = keys(*i[:ndim], tir.Min(i[-2], shape.keys - 1), d)
-        return te.sum(product(key, queries(*i[:-2], d, i[-1])), axis=d)
+        return te.sum(times(key, queries(*i[:-2], d, i[-1])), axis=d)
 
     extents = (*shape.batch, plan.blocks, plan.key_rows, plan.lanes)
     return te.compute(extents, element, name="products")
 
 
-def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
+def scores_of(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
+    """The products as the ops after them make them; `masked` is one at an index."""
     shape, ndim = plan.shape, len(plan.shape.batch)
 
     def element(*i: PrimExpr) -> PrimExpr:
@@ -129,41 +143,6 @@ def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
         return masked(products(*i), *i[:ndim], m, tir.Min(i[-2], shape.keys - 1))
 
     return te.compute(products.shape, element, name="scores")
-
-
-def _softmax(
-    scores: Tensor, parts: Softmax, plan: BlockPlan
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The peak, the powers, and the inverse of their sum; it multiplies the result, which has fewer
-    elements.
-    """
-    keys = plan.keys * WORD if plan.words else plan.shape.keys
-    rows = (*plan.shape.batch, plan.blocks, plan.lanes)
-    n, s = te.reduce_axis((0, plan.key_rows), name="n"), te.reduce_axis((0, keys), name="s")
-    peak = te.compute(rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak")
-
-    def one(*i: PrimExpr) -> PrimExpr:
-        near = tir.Min(i[-2], plan.shape.keys - 1) if keys > plan.shape.keys else i[-2]
-        score = scores(*i[:-2], near, i[-1])
-        value = mathfn.exp_of_difference(score - parts.subtracted(peak(*i[:-2], i[-1])))
-        return value if near is i[-2] else tir.Select(near == i[-2], value, tir.const(0, "float32"))
-
-    power = te.compute((*rows[:-1], keys, plan.lanes), one, name="power")
-    total = te.compute(rows, lambda *i: te.sum(power(*i[:-1], s, i[-1]), axis=s), name="total")
-    inverse = te.compute(rows, lambda *i: parts.inverse(total(*i)), name="inverse")
-    return peak, power, total, inverse
-
-
-def _words(power: Tensor, plan: BlockPlan) -> Tensor:
-    """[block, pair of keys, lane]; what the model rounds is the normalised power, which has as many
-    bits.
-    """
-    *rows, keys, lanes = power.shape
-
-    def word(*i: PrimExpr) -> PrimExpr:
-        return word_along(lambda n: power(*i[:-2], n, i[-1]), i[-2], int(keys))
-
-    return te.compute((*rows, plan.keys, lanes), word, name="words")
 
 
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
@@ -187,33 +166,33 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     return te.compute(extents, word if plan.words else element, name="values")
 
 
-def _weighted(
-    powers: Tensor, inverse: Tensor, values: Read, parts: Softmax, plan: BlockPlan
-) -> tuple[PrimExpr, PrimExpr]:
-    """The second product in tiles of queries, and the same normalised."""
+def weighted_of(
+    powers: Tensor, values: Read, made: Made, plan: BlockPlan, times: Times = operator.mul
+) -> tuple[Tensor, Tensor]:
+    """The second product in tiles of queries, and what is `made` of its sums: (sum, batch ...,
+    block, lane) -> element.
+    """
     shape, ndim = plan.shape, len(plan.shape.batch)
     rows = plan.weighted.rows
     tiles = plan.lanes // rows
-    n, times_of = te.reduce_axis((0, plan.keys), name="n"), times(plan.words)
+    n = te.reduce_axis((0, plan.keys), name="n")
 
     def lane(*i: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
         return tir.floordiv(i[ndim], tiles), tir.floormod(i[ndim], tiles) * rows + i[ndim + 1]
 
     def product(*i: PrimExpr) -> PrimExpr:
         block, at = lane(*i)
-        power, value = powers(*i[:ndim], block, n, at), values(*i[:ndim], n, i[-1])
-        return te.sum(times_of(power, value), axis=n)
+        return te.sum(times(powers(*i[:ndim], block, n, at), values(*i[:ndim], n, i[-1])), axis=n)
 
     def normal(*i: PrimExpr) -> PrimExpr:
-        block, at = lane(*i)
-        return parts.multiplied(weighted(*i), inverse(*i[:ndim], block, at))
+        return made(weighted(*i), *i[:ndim], *lane(*i))
 
     extents = (*shape.batch, plan.blocks * tiles, rows, plan.width)
     weighted = te.compute(extents, product, name="weighted")
     return weighted, te.compute(extents, normal, name="normalised")
 
 
-def _result(normalised: Tensor, plan: BlockPlan) -> Tensor:
+def result_of(normalised: Tensor, plan: BlockPlan) -> Tensor:
     """The real queries and columns, as the composite's result lies."""
     ndim, rows = len(plan.shape.batch), plan.weighted.rows
 

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops
-from ....language.decisions import for_every_size
+from ....language.decisions import for_every_size, is_symbolic
 from ....machine import Machine
+from ....tvm.own_ops import BFLOATS, LEVELS_OF, PAIRS
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile
-from ..bfloat16 import HELD, LEAST_PRODUCTS, WORD, machine_of, steps_of
+from ..bfloat16 import HELD, LEAST_PRODUCTS, machine_of
+from ..pairs import machine_of_pairs
+from ..words import words_of
+
+# [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
+HEADS = (0, 2, 1, 3)
+
+
+def turned(ops: Ops) -> Mapping[str, bool]:
+    """Which of queries, keys and values lie as columns, one after the other: by the products, or by
+    a transpose of levels before.
+    """
+    first, second = ops.of("batch_matmul")
+    swapped = {ops.packing(call, 0).arg for call in ops.of("transpose")}
+    found = {
+        "q": first.attrs["transpose_a"],
+        "k": not first.attrs["transpose_b"],
+        "v": second.attrs["transpose_b"],
+    }
+    return {name: bool(columns) != (name in swapped) for name, columns in found.items()}
 
 
 @dataclass(frozen=True)
@@ -32,9 +53,9 @@ class Shape:
         *batch, queries, keys = first.outputs[0][0]
         depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
         columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
-        interleaved = bool(ops.of("transpose"))
+        interleaved = any(call.attrs["axes"] == HEADS for call in ops.of("transpose"))
         one_head = first.inputs[1][0][-3] == 1  # of keys for all heads of queries, say
-        key_rows = one_head if interleaved else first.attrs["transpose_b"]
+        key_rows = one_head if interleaved else not turned(ops)["k"]
         return cls(tuple(batch), queries, keys, depth, columns, interleaved, key_rows)
 
     @property
@@ -78,12 +99,13 @@ class BlockPlan:
     packed: bool  # keys, and interleaved values, are copied first: a head's rows in turn
     panels_outside: bool  # columns outside of the tiles of queries
     parallel: bool
-    words: bool = False  # of two bfloat16, along the depth and along the keys
+    words: str = ""  # of what both sums are: PAIRS of levels, BFLOATS; "" of floats
+    parts: int = 1  # partial sums of a row of powers
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
         shape, vectors = self.shape, self.lanes // self.vector
-        yield from unlike("of words", self.words, is_of_words(ops, shape, cpu))
+        yield from unlike("words", self.words, words_for(ops, shape, cpu))
         yield from unlike("extents", shape, Shape.of(ops))
         yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from outside("queries of a block", self.lanes, 1, max(3 * BLOCK, self.vector))
@@ -95,16 +117,16 @@ class BlockPlan:
         yield from undivided("vectors of columns", self.width // self.vector, self.weighted.vectors)
         yield from undivided("depth", self.depth, self.depth_steps)
         yield from undivided("keys", self.keys, self.key_steps)
-        is_packed = self.words or (self.packed and not shape.key_rows)
+        is_packed = bool(self.words) or (self.packed and not shape.key_rows)
         yield from unlike("packed", self.packed, is_packed)
         for tile in (self.scores, self.weighted):
             held = min(tile.rows, tile.vectors)
-            yield from spilled(tile, machine_of(cpu, self.words), held)
+            yield from spilled(tile, machine_for(cpu, self.words), held)
 
     def __str__(self) -> str:
         which = "keys and values" if self.shape.interleaved or self.words else "keys"
         packed = f", {which} packed" if self.packed else ""
-        packed += f", of words of {WORD} bfloat16" if self.words else ""
+        packed += f", of words of {self.word} {_OF[self.words]}" if self.words else ""
         return (
             f"{self.lanes} queries a task, {self.tasks} tasks, register tiles "
             f"{self.scores.rows} keys x {self.scores.vectors} vectors and "
@@ -112,14 +134,40 @@ class BlockPlan:
         )
 
     @property
+    def word(self) -> int:
+        """Elements of a word; of floats 1."""
+        return LEVELS_OF[self.words] if self.words else 1
+
+    @property
     def depth(self) -> int:
-        """Products of a score."""
-        return steps_of(self.shape.depth, self.words)
+        """Steps of a score's sum."""
+        return words_of(self.shape.depth, self.word)
 
     @property
     def keys(self) -> int:
-        """Products of an element of the result."""
-        return steps_of(self.shape.keys, self.words)
+        """Steps of a result's sum."""
+        return words_of(self.shape.keys, self.word)
+
+    @property
+    def powers(self) -> int:
+        """Of a row, with zeros after the last one, so that they fill words and parts."""
+        return words_of(self.shape.keys, self._whole) * self._whole
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether zeros come after the last power."""
+        keys = self.shape.keys
+        return self._whole > 1 and (is_symbolic(keys) or keys % self._whole > 0)
+
+    @property
+    def rows_in_vectors(self) -> bool:
+        """Whether a row of packed keys is one of a known length: of others LLVM makes vectors."""
+        along_keys = self.word > 1 and not self.shape.key_rows
+        return not (along_keys and is_symbolic(self.shape.keys))
+
+    @property
+    def _whole(self) -> int:
+        return math.lcm(self.word, self.parts)
 
     @property
     def blocks(self) -> int:
@@ -145,10 +193,21 @@ class BlockPlan:
 AttentionPlan = FewPlan | BlockPlan
 
 
-def is_of_words(ops: Ops, shape: Shape, cpu: Machine) -> bool:
-    """Whether both products are of words: where the model has them in bfloat16, and each number
-    that is rounded is multiplied often. What fits every size is of floats.
+_OF = {PAIRS: "levels", BFLOATS: HELD}
+
+
+def machine_for(cpu: Machine, words: str) -> Machine:
+    """A machine as products of such words are."""
+    return machine_of_pairs(cpu) if words == PAIRS else machine_of(cpu, words == BFLOATS)
+
+
+def words_for(ops: Ops, shape: Shape, cpu: Machine) -> str:
+    """Of what words both products are: of levels, or of bfloat16 where the model has them in that,
+    and each number that is rounded is multiplied often. What fits every size is of floats.
     """
+    if ops.of("dequantize"):
+        return PAIRS
     asked = all(product.attrs.get("may_round_to") == HELD for product in ops.of("batch_matmul"))
     often = min(shape.queries, shape.keys, shape.columns) >= LEAST_PRODUCTS and shape.depth > 1
-    return asked and often and bool(cpu.products_of_bfloat16) and not for_every_size()
+    is_fast = bool(cpu.products_of_bfloat16) and not for_every_size()
+    return BFLOATS if asked and often and is_fast else ""

@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from ....codegen.info.ops import Ops
 from ....language.decisions import choose, for_every_size
 from ....machine import Machine
+from ....tvm.own_ops import PAIRS
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
-from ..bfloat16 import machine_of, steps_of
-from .forms import AttentionPlan, BlockPlan, FewPlan, Shape, is_of_words
+from ..rows.rowwise import partial_sums
+from .forms import AttentionPlan, BlockPlan, FewPlan, Shape, machine_for, words_for
 
 FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
 # Vector instructions of a power, its part of the sum and of the largest score.
 POWER_INSTRUCTIONS = 14
+LEVEL_INSTRUCTIONS = 40  # of two levels of a score and one of a power, with their divisions
 # Of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not.
 UNROLLED_STEPS = 8
 TILE_CYCLES = 12  # cycles to begin and to store a register tile
@@ -33,6 +35,16 @@ MANY_KEYS = 1 << 16  # of which a tile leaves no part over
 LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
 
+def plan_of_levels(ops: Ops, machine: Machine) -> BlockPlan:
+    """Of words of two levels, which are always made first; powers are summed as softmax alone sums
+    a row of them, so that the levels are the same.
+    """
+    shape = Shape.of(ops)
+    parts = partial_sums(shape.keys, machine)
+    cpu = machine_for(machine, PAIRS)
+    return _taken(_blocks(shape, cpu, PAIRS, parts), cpu)
+
+
 def plan(ops: Ops, machine: Machine) -> AttentionPlan:
     """The plan of the matched ops for a machine."""
     shape, vector = Shape.of(ops), machine.lanes("float32")
@@ -41,30 +53,33 @@ def plan(ops: Ops, machine: Machine) -> AttentionPlan:
         work = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth
         parallel = is_worth_it(work, LEAST_FEW_PRODUCTS)
         return FewPlan(shape, vector, *parts, parallel)
-    of_words = is_of_words(ops, shape, machine)
-    machine = machine_of(machine, of_words)
-    found = _blocks(shape, machine, of_words)
+    words = words_for(ops, shape, machine)
+    machine = machine_for(machine, words)
+    taken = _taken(_blocks(shape, machine, words), machine)
+    ways = (True,) if words else (False,) if shape.key_rows else (True, False)
+    packed = choose(
+        "packed", ways, taken.packed,
+        time=lambda packed: _cycles(replace(taken, packed=packed), machine),
+    )  # fmt: skip
+    return replace(taken, packed=packed)
+
+
+def _taken(found: list[BlockPlan], machine: Machine) -> BlockPlan:
+    """Of the plans that there are, best first."""
     by_lanes = {p.lanes: p for p in found}
     sizes = list(by_lanes)
     lanes = choose(
         "queries_of_a_block", sizes[:4], sizes[0], sizes, lambda n: _cycles(by_lanes[n], machine)
     )
-    taken = by_lanes[lanes]
-    ways = (True,) if of_words else (False,) if shape.key_rows else (True, False)
-    packed = choose(
-        "packed", ways, taken.packed,
-        time=lambda packed: _cycles(replace(taken, packed=packed), machine),
-    )  # fmt: skip
     outside = choose("panels_outside", (True, False), True)
-    return replace(_decided(taken, machine), packed=packed, panels_outside=outside)
+    return replace(_decided(by_lanes[lanes], machine), panels_outside=outside)
 
 
 def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
     """The same with what depends on the number of keys as it is chosen."""
 
     def sizes(keys: int) -> list[tuple[int, int]]:
-        sized = replace(plan.shape, keys=keys)
-        product = _scores_of(sized, plan.lanes, plan.vector, plan.words)
+        product = _scores_of(replace(plan, shape=replace(plan.shape, keys=keys)))
         tiles = product.tiles(cpu, range(1, min(keys, cpu.vector_registers - 1) + 1))
         return [(tile.rows, tile.vectors) for tile in tiles]
 
@@ -84,7 +99,7 @@ def _few(queries: int) -> bool:
     )
 
 
-def _blocks(shape: Shape, cpu: Machine, of_words: bool) -> list[BlockPlan]:
+def _blocks(shape: Shape, cpu: Machine, words: str, parts: int = 1) -> list[BlockPlan]:
     """A plan for each size of a block, of up to three cache lines of queries; the best first. A
     block is one vector only where pairs would be few a core: its tiles mostly load.
     """
@@ -95,7 +110,7 @@ def _blocks(shape: Shape, cpu: Machine, of_words: bool) -> list[BlockPlan]:
     most = 3 * BLOCK // vector
     if not for_every_size():
         most = min(count, most)
-    found = [_block(shape, cpu, n * vector, of_words) for n in range(least, most + 1)]
+    found = [_block(shape, cpu, n * vector, words, parts) for n in range(least, most + 1)]
     return sorted(found, key=lambda plan: _cycles(plan, cpu))
 
 
@@ -123,37 +138,38 @@ class _Product:
         return sorted(fitting, key=lambda tile: (self.cycles(tile, cpu), tile.vectors))
 
 
-def _scores_of(shape: Shape, lanes: int, vector: int, of_words: bool) -> _Product:
-    return _Product(shape.keys, lanes // vector, steps_of(shape.depth, of_words), ROW_CYCLES)
+def _scores_of(plan: BlockPlan) -> _Product:
+    return _Product(plan.shape.keys, plan.lanes // plan.vector, plan.depth, ROW_CYCLES)
 
 
-def _result_of(shape: Shape, lanes: int, vector: int, of_words: bool) -> _Product:
-    return _Product(lanes, -(-shape.columns // vector), steps_of(shape.keys, of_words))
+def _result_of(plan: BlockPlan) -> _Product:
+    return _Product(plan.lanes, plan.width // plan.vector, plan.keys)
 
 
-def _block(shape: Shape, cpu: Machine, lanes: int, of_words: bool) -> BlockPlan:
+def _block(shape: Shape, cpu: Machine, lanes: int, words: str, parts: int) -> BlockPlan:
     """The plan for one size of a block."""
-    vector = cpu.lanes("float32")
+    vector, one = cpu.lanes("float32"), RegisterTile(1, 1)
     rows = range(1, cpu.vector_registers)
-    sizes = shape, lanes, vector, of_words
-    scores = _scores_of(*sizes).tiles(cpu, [r for r in rows if r <= shape.keys])[0]
-    weighted = _result_of(*sizes).tiles(cpu, [r for r in rows if lanes % r == 0])[0]
-    depth, keys = (steps_of(extent, of_words) for extent in (shape.depth, shape.keys))
-    steps = divisor(depth, UNROLLED_STEPS), divisor(keys, UNROLLED_STEPS)
     parallel = is_worth_it(shape.products, LEAST_PRODUCTS)
-    found = BlockPlan(
-        shape, vector, lanes, scores, weighted, *steps, of_words, True, parallel, of_words
+    sizes = shape, vector, lanes, one, one, 1, 1
+    found = BlockPlan(*sizes, bool(words), True, parallel, words, parts)
+    found = replace(
+        found,
+        scores=_scores_of(found).tiles(cpu, [r for r in rows if r <= shape.keys])[0],
+        weighted=_result_of(found).tiles(cpu, [r for r in rows if lanes % r == 0])[0],
+        depth_steps=divisor(found.depth, UNROLLED_STEPS),
+        key_steps=divisor(found.keys, UNROLLED_STEPS),
     )
-    packed = replace(found, packed=of_words or not shape.key_rows)
+    packed = replace(found, packed=bool(words) or not shape.key_rows)
     return min(found, packed, key=lambda plan: _cycles(plan, cpu))
 
 
 def _cycles(plan: BlockPlan, cpu: Machine) -> float:
     """Of the busiest core, by the model: both products and the powers of its tasks."""
-    sizes = plan.shape, plan.lanes, plan.vector, plan.words
-    task = _scores_of(*sizes).cycles(plan.scores, cpu)
-    task += _result_of(*sizes).cycles(plan.weighted, cpu)
-    task += plan.lanes // plan.vector * plan.shape.keys * POWER_INSTRUCTIONS / cpu.multiply_adds
+    task = _scores_of(plan).cycles(plan.scores, cpu)
+    task += _result_of(plan).cycles(plan.weighted, cpu)
+    power = POWER_INSTRUCTIONS + (LEVEL_INSTRUCTIONS if plan.words == PAIRS else 0)
+    task += plan.lanes // plan.vector * plan.shape.keys * power / cpu.multiply_adds
     task += _from_l2(plan, cpu)
     cores = cpu.cores if plan.parallel else 1
     return task * -(-plan.tasks // cores) + _apart(plan, cpu) / cores

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ....tvm import child_blocks
+from ....tvm.own_ops import PAIRS
 from ....tvm.types import Block, Loop, Schedule
-from ...steps.loops import Finish, start_sums, vectorize
+from ...steps.blocks import stored_at_once
+from ...steps.loops import Finish, start_sums, vectorize, vectorize_row
 from ...steps.registers import sum_in_tile, unroll_tile
 from ...steps.tiles import RegisterTile
-from ..bfloat16 import WORD
 from .compute import BlockStages
 from .few import FewStages, schedule_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
@@ -24,32 +25,44 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     task, tile = _result_tiles(sch, stages, plan)
     finish = [_product(sch, stages.weighted, tile, plan.weighted, plan.key_steps, plan)]
     # 2. Everything before it, for the same block of queries: the scores stay in L1 or L2.
-    before = (stages.inverse, stages.total, stages.words, stages.power, stages.peak, stages.scores)
-    for block in filter(None, before):
+    sums = (stages.inverse, stages.total, stages.partial)
+    # A level needs the whole sum; what is rounded alone does not, and is made beside the powers.
+    of_levels = plan.words == PAIRS
+    before = (stages.words, *sums) if of_levels else (*sums, stages.words)
+    for block in filter(None, (*before, stages.power, stages.peak, stages.scores)):
         sch.compute_at(block, task, preserve_unit_loops=True)
     tiles, tile = _score_tiles(sch, stages.scores, plan)
     finish.append(_product(sch, stages.products, tile, plan.scores, plan.depth_steps, plan))
     sch.compute_at(stages.queries, task, preserve_unit_loops=True)
-    # The largest score and the sum of the powers are taken where these are made.
-    keys = key = sch.get_loops(stages.power)[-2]
-    if stages.words is not None:
-        keys, key = sch.split(key, [None, WORD])
-    finish += [
-        _down_the_lanes(sch, stages.peak, tile, tiles, plan),
-        _down_the_lanes(sch, stages.total, key, keys, plan),
-    ]
-    if stages.words is not None:
-        sch.reverse_compute_at(stages.words, keys, preserve_unit_loops=True)
-    for block in filter(None, (stages.queries, stages.power, stages.words, stages.inverse)):
+    finish.append(_down_the_lanes(sch, stages.peak, tile, tiles, plan))
+    finish += _sums(sch, stages, plan)
+    for block in filter(None, (stages.queries, stages.power, stages.inverse, stages.words)):
         _one_vector(sch, block, plan)
     # 3. Tasks in parallel; what had to be packed is so before.
     if plan.parallel:
         sch.parallel(task)
-    for block in (stages.keys, stages.values):
-        if block is not None:
-            _pack(sch, block, plan)
+    if stages.keys is not None:
+        _pack(sch, stages.keys, plan, plan.rows_in_vectors)
+    if stages.values is not None:
+        _pack(sch, stages.values, plan, True)
     for last in finish:
         last()
+
+
+def _sums(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> list[Finish]:
+    """The sum of the powers is taken where these are made, or in parts after them."""
+    keys = key = sch.get_loops(stages.power)[-2]
+    beside = None if plan.words == PAIRS else stages.words
+    if beside is not None:
+        keys, key = sch.split(key, [None, plan.word])
+    if stages.partial is None:
+        finish = [_down_the_lanes(sch, stages.total, key, keys, plan)]
+    else:
+        parts = ((stages.total, 0), (stages.partial, 1))
+        finish = [_sum_of_powers(sch, block, axes, plan) for block, axes in parts]
+    if beside is not None:
+        sch.reverse_compute_at(beside, keys, preserve_unit_loops=True)
+    return finish
 
 
 def inline_others(sch: Schedule, stages: BlockStages | FewStages) -> None:
@@ -121,9 +134,27 @@ def _down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, plan: Blo
     return lambda: start_sums(sch, block, keys, 1)
 
 
-def _pack(sch: Schedule, packed: Block, plan: BlockPlan) -> None:
+def _sum_of_powers(sch: Schedule, block: Block, axes: int, plan: BlockPlan) -> Finish:
+    """Of each lane for itself, in registers: vector by vector, of so many further axes at once."""
+    sch.set_scope(block, 0, "local")
+    *rest, lanes, power = sch.get_loops(block)
+    parts = rest[len(rest) - axes :]
+    vector, lane = sch.split(lanes, [None, plan.vector])
+    sch.reorder(vector, power, *parts, lane)
+    for loop in parts:
+        sch.unroll(loop)
+    sch.vectorize(lane)
+
+    return lambda: start_sums(sch, block, power, axes)
+
+
+def _pack(sch: Schedule, packed: Block, plan: BlockPlan, in_vectors: bool) -> None:
     """Rows in parallel, columns in vectors."""
     *rows, column = sch.get_loops(packed)
-    vectorize(sch, column, plan.vector)
+    if in_vectors and plan.words == PAIRS:
+        width = stored_at_once(int(sch.get(column).extent), plan.vector)
+        vectorize_row(sch, column, width, plan.vector)
+    elif in_vectors:
+        vectorize(sch, column, plan.vector)
     if plan.parallel:
         sch.parallel(sch.fuse(*rows))

@@ -12,7 +12,7 @@ other side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from ....codegen.info.ops import Ops, OpView
@@ -24,7 +24,8 @@ from ....tvm.own_ops import LEVELS_OF, PAIRS, dot
 from ....tvm.types import PrimExpr, Schedule, Tensor
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import View
-from ..words import machine_of_words, only, word_of, words_of
+from ..pairs import machine_of_pairs, word_along
+from ..words import only, words_of
 from .compute import MatmulStages, Sides, panels_of, result_of, sums_of
 from .plan import MatmulPlan, alone, chosen, usual
 from .schedule import of_words
@@ -48,7 +49,7 @@ class QuantizedMatmulPlan:
         matmul, axes = _product_of(ops), _axes(ops)
         yield from unlike("axes of the depth", self.axes, axes)
         of_words = alone(matmul, words_of(_depth(ops), WORD), axes[0] == -2)
-        yield from self.product.faults(of_words, _machine(cpu))
+        yield from self.product.faults(of_words, machine_of_pairs(cpu))
 
 
 def _product_of(ops: Ops) -> OpView:
@@ -80,37 +81,22 @@ def plan(ops: Ops, machine: Machine) -> QuantizedMatmulPlan:
     """That of a float product of as many words, whose right side is laid out."""
     matmul = _product_of(ops)
     depth = words_of(_depth(ops), WORD)
-    found = usual(matmul.outputs[0][0], depth, True, _machine(machine))
+    found = usual(matmul.outputs[0][0], depth, True, machine_of_pairs(machine))
     known = not any(is_symbolic(extent) for shape, _ in matmul.inputs for extent in shape[-2:])
     return QuantizedMatmulPlan(chosen(matmul.name, found), _axes(ops), known)
 
 
-def _machine(cpu: Machine) -> Machine:
-    """A machine as its products of words are. LLVM has the vectors of two steps at once: of 6 x 2
-    sums in 16 registers it keeps one in memory (12x128x64 by 64x128 on Zen 3: 311 us, 5 x 2: 261).
-    """
-    found = machine_of_words(cpu, PAIRS)
-    return found if found.fused else replace(found, vector_registers=found.vector_registers - 1)
-
-
 def _words(x: Tensor, zero: Tensor, axis: int, last: PrimExpr | None) -> View:
-    """Levels less their zero point as words along an axis. After the last level comes `last`; that
-    one again without.
-    """
+    """Levels less their zero point as words along an axis; `last` as of `word_along`."""
     at, size = axis + len(x.shape), int(x.shape[axis])
-    is_open = size % WORD > 0 or is_symbolic(size)
+    point = only(zero).astype("int32")
 
     def word(*index: PrimExpr) -> PrimExpr:
-        def level(n: int) -> PrimExpr:
-            place = index[at] * WORD + n
-            near = tir.Min(place, size - 1) if is_open and n and last is None else place
-            value = x(*index[:at], near, *index[at + 1 :]).astype("int32") - point
-            has_end = is_open and n > 0 and last is not None
-            return tir.if_then_else(place < size, value, last) if has_end else value
+        def level(place: PrimExpr) -> PrimExpr:
+            return x(*index[:at], place, *index[at + 1 :]).astype("int32") - point
 
-        return word_of([level(n) for n in range(WORD)])
+        return word_along(level, index[at], size, last)
 
-    point = only(zero).astype("int32")
     shape = [*x.shape[:at], words_of(size, WORD), *x.shape[at + 1 :]]
     return View(shape, "int32", word)
 
