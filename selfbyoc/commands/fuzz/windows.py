@@ -63,9 +63,9 @@ def max_pool(ins: Sequence[Type], a: Attrs) -> Type:
 
 
 def avg_pool(ins: Sequence[Type], a: Attrs) -> Type:
-    """Of an image of floats."""
+    """Of an image of floats, or of int32."""
     shape, dtype = ins[0]
-    check(dtype.startswith("float"), f"a pool of {dtype}")
+    check(dtype.startswith("float") or dtype == "int32", f"a pool of {dtype}")
     return _pooled(shape, a), dtype
 
 
@@ -84,14 +84,15 @@ def _pooled(shape: tuple[int, ...], a: Attrs) -> tuple[int, ...]:
 def global_pool(ins: Sequence[Type], a: Attrs) -> Type:
     """Of an image: 1 x 1."""
     shape, dtype = ins[0]
-    check(len(shape) == 4 and dtype.startswith("float"), "no image")
+    check(len(shape) == 4 and (dtype.startswith("float") or dtype == "int32"), "no image")
     return tuple(1 if x in "HW" else e for x, e in zip(a["layout"], shape, strict=True)), dtype
 
 
 def resize(ins: Sequence[Type], a: Attrs) -> Type:
-    """Of an image of floats, where all CPUs take the same pixels."""
+    """Of an image of floats, or of bytes, where all CPUs take the same pixels."""
     shape, dtype = ins[0]
-    check(len(shape) == 4 and dtype.startswith("float"), "no image")
+    moves = dtype in ("int8", "uint8") and a["method"] != "linear"
+    check(len(shape) == 4 and (dtype.startswith("float") or moves), "no image")
     check(not why_not(a) and min(a["size"]) > 0, "an unknown way to resize")
     for axis in axes_of(a, shape):
         check(a["method"] == "linear" or axis.is_certain, "pixels that depend on the CPU")
