@@ -16,7 +16,7 @@ from . import attempt
 from .attempt import Alone, Ours
 from .grow import twin
 from .infer import infer
-from .limits import limit_of, narrows, saturates, truncates
+from .limits import limit_of, narrows, saturates, truncates, widens
 from .program import Program
 from .targets import Setting
 
@@ -132,7 +132,8 @@ class Judge(Worker):
         return None
 
     def _is_limited(self, program: Program) -> bool:
-        return saturates(program, self.setting.of(program)) or narrows(program)
+        of_program = narrows(program) or widens(program)
+        return of_program or saturates(program, self.setting.of(program))
 
     def _raised(self, program: Program, done: Ours) -> Finding | None:
         if done.undefined or limit_of(done.raised) is not None:

@@ -55,6 +55,14 @@ def narrows(program: Program) -> bool:
     return any(types[n.inputs[0]][0][1] == "float64" for n in norms)
 
 
+def widens(program: Program) -> bool:
+    """Whether TVM 0.27 makes int64 of an average of int32 (docs/makers/tvm-notes.md)."""
+    types = infer(program)
+    pools = (n for n in program.nodes if n.kind in ("avg_pool2d", "global_avg_pool2d"))
+    of_integers = any(types[n.inputs[0]][0][1] == "int32" for n in pools)
+    return of_integers and GENERATION == "relax"
+
+
 def truncates(program: Program) -> bool:
     """Whether floats are made integers by a planted dtype: rounding decides which."""
     plant = program.plant
