@@ -1,4 +1,8 @@
-"""TVM as its own external compiler: your pattern, your schedule, one kernel."""
+"""TVM as its own external compiler: your pattern, your schedule, one kernel.
+
+It imports TVM, which takes a second, when the first of its names is asked for. A program that
+imports TVM itself finds the external compiler all the same.
+"""
 
 import importlib as _importlib
 import os as _os
@@ -8,23 +12,47 @@ from typing import Any as _Any
 
 from .version import __version__ as __version__
 
-
-def _is_command() -> bool:
-    """Whether this process is the command line: it answers a wrong argument or a missing file
-    without TVM, which takes a second to import, and imports `api` once it needs it.
-    """
-    given = _sys.orig_argv[1:]
-    return given[:2] == ["-m", __name__] or [_os.path.basename(x) for x in given[:1]] == [__name__]
-
-
-if _TYPE_CHECKING or not _is_command():
+if _TYPE_CHECKING:
     from .api import *  # noqa: F403
     from .api import __all__  # noqa: F401
 else:
 
+    def _api() -> _Any:
+        """All names, which are this module's own from then on."""
+        api = _importlib.import_module(".api", __name__)
+        globals().update({name: getattr(api, name) for name in ("__all__", *api.__all__)})
+        return api
+
     def __getattr__(name: str) -> _Any:
-        """What `api` has; a submodule is left to the import that asks for it."""
+        """What `api` has, or a submodule."""
         is_ours = name == "__all__" or not name.startswith("_")
-        if is_ours and _importlib.util.find_spec(f"{__name__}.{name}") is None:
-            return getattr(_importlib.import_module(".api", __name__), name)
+        if is_ours and _importlib.util.find_spec(f"{__name__}.{name}") is not None:
+            return _importlib.import_module(f"{__name__}.{name}")
+        if is_ours and hasattr(_api(), name):
+            return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_api().__all__})
+
+    def _with_tvm() -> None:
+        """TVM finds the external compiler; not where it is imported for this package."""
+        if f"{__name__}.tvm" not in _sys.modules:
+            _api()
+
+    def _is_command() -> bool:
+        """Whether this process is the command line, which answers a wrong argument or a missing
+        file without TVM.
+        """
+        given = _sys.orig_argv[1:]
+        of_script = [_os.path.basename(x) for x in given[:1]] == [__name__]
+        return given[:2] == ["-m", __name__] or of_script
+
+    if "tvm" in _sys.modules:
+        _api()
+    elif not _is_command():
+        from .common.after_import import after_import as _after_import
+        from .common.supported import check_installed as _check_installed
+
+        _check_installed()
+        _after_import("tvm", _with_tvm)

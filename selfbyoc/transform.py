@@ -4,6 +4,8 @@ passes on Relax, lowering and tasks on Relay.
 
 from __future__ import annotations
 
+import importlib
+
 from .partition.partition_pass import Partition
 from .tvm import GENERATION
 
@@ -17,3 +19,5 @@ else:
     from .codegen.info.relay import extract_tasks, lower, op_info_attached
 
     __all__ = ["Partition", "extract_tasks", "lower", "op_info_attached"]
+
+importlib.import_module(".api", __package__)  # who imports this alone needs the external compiler

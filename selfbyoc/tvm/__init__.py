@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from ..common.supported import check_imported, check_installed
+from ..common.without import without
 from .target_data import target_data
 from .types import Attr, Block, Buffer, Expr, Module, NDArray, PackedFunc, PrimFunc, TirNode
 
@@ -23,7 +24,10 @@ check_installed()
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 
 import numpy as np  # noqa: E402
-import tvm  # noqa: E402
+
+# tvm_ffi imports PyTorch where it is installed, for seconds, and needs it for nothing here.
+with without("torch"):
+    import tvm
 
 GENERATION = "relay" if importlib.util.find_spec("tvm.relay") else "relax"
 check_imported(tvm.__version__, GENERATION)
