@@ -127,7 +127,7 @@ def _candidates(
             miss = ways.miss
             hint = _hint(miss, hints)
             record = Record(composite.name, root.name, MISSED, str(miss), hint=hint)
-            missed.append(replace(record, **vars(miss)))
+            missed.append(replace(record, **vars(miss), reader=miss.reader))
         else:
             found.append(ways)
     return found, missed

@@ -95,4 +95,8 @@ def test_another_reader(composite, case, graphs):
             changed = OpGraph(graph.inputs, (*graph.ops, spy), (*graph.outputs, out))
             _, report = select(changed, [composite])
             at_root = [r for r in report.records if r.root == match.root.name]
+            if at_root[0].status == "matched":  # what may be there, and may not, stays outside
+                assert call.kind == "transpose"
+                assert call.name not in at_root[0].ops
+                continue
             assert [(r.where, r.reader) for r in at_root] == [(call.name, "spy")], at_root

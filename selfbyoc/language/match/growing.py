@@ -11,7 +11,7 @@ from ..growing import Elementwise, Repeat, Rest
 from ..nodes import Arg, Node, as_node
 from ..outline import root_kinds
 from .bound import Bound, Input, Matching
-from .miss import KIND, OTHER_KIND, READER, RIGHT_KIND
+from .miss import KIND, OTHER_KIND, READER, RESULT, RIGHT_KIND
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Chain:
         for call in self.ops[:-1]:
             user = next((u for u in graph.users(call.outputs[0]) if u not in inside), None)
             if user is not None or graph.is_output(call.outputs[0]):
-                return call, user.name if user else "the model's result"
+                return call, user.name if user else RESULT
         return None
 
 

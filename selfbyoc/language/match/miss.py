@@ -10,6 +10,7 @@ KIND, NO_OP, ATTRIBUTE, ANOTHER, CONSTANT, VALUE, INPUTS, OUTPUT, TWICE, READER 
     "op kind", "no op", "attribute", "another op", "constant", "value", "inputs", "output",
     "op taken twice", "used outside",
 )  # fmt: skip
+RESULT = "the model's result"  # as who reads a value
 # How near a difference is to fitting, among those that got equally far: an op is nearer than an
 # input where an op is wanted, and one of the right kind nearer than one of another.
 LEAF, OTHER_KIND, RIGHT_KIND = range(3)
@@ -26,6 +27,13 @@ class Miss:
     attribute: str = ""
     also: tuple[str, ...] = ()  # differences that are as near, on other ways
     fitted: int = 0  # the ops that fitted before it
+
+    @property
+    def reader(self) -> str:
+        """Who uses a value of the group outside it, as reports name them."""
+        if self.cause != READER:
+            return ""
+        return "output" if self.found == RESULT else self.found
 
     def __str__(self) -> str:
         return f"at {self.where}: wanted {self.wanted}, found {self.found}"
