@@ -1,5 +1,6 @@
 """Models of bfloat16, and the plans of their kernels."""
 
+import math
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,6 +18,15 @@ from selfbyoc.tvm import make_target
 from selfbyoc.tvm.own_ops import BFLOATS
 
 F32, F64, BF16 = np.float32, np.float64, ml_dtypes.bfloat16
+
+
+def image_and_weights(seed=0, **shapes):
+    """An image, or weights whose sums are about one."""
+    rng, arrays = np.random.default_rng(seed), {}
+    for name, shape in shapes.items():
+        scale = 1 if name == "x" else math.prod(shape[1:]) ** -0.5
+        arrays[name] = (rng.standard_normal(shape) * scale).astype(BF16)
+    return arrays
 
 
 @contextmanager

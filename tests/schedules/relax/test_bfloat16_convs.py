@@ -6,7 +6,16 @@ import math
 
 import numpy as np
 import pytest
-from bfloat16_models import BF16, F32, F64, as_if_words_paid, convolved, model, plan
+from bfloat16_models import (
+    BF16,
+    F32,
+    F64,
+    as_if_words_paid,
+    convolved,
+    image_and_weights,
+    model,
+    plan,
+)
 from symbolic_programs import UNKNOWN
 
 import selfbyoc
@@ -26,15 +35,6 @@ from selfbyoc.tvm import make_target
 def words(monkeypatch):
     with as_if_words_paid(monkeypatch):
         yield
-
-
-def given(seed=0, **shapes):
-    """An image, or weights whose sums are about one."""
-    rng, arrays = np.random.default_rng(seed), {}
-    for name, shape in shapes.items():
-        scale = 1 if name == "x" else math.prod(shape[1:]) ** -0.5
-        arrays[name] = (rng.standard_normal(shape) * scale).astype(BF16)
-    return arrays
 
 
 def plans(mod):
@@ -64,7 +64,7 @@ FORMS = {
 def test_sums_of_words_are_sums_of_floats(words, form):
     """The image is of bfloat16 as it comes: nothing is rounded, and sums are float32."""
     kind, image, weight, stride, padding, groups = FORMS[form]
-    arrays = given(x=image, w=weight)
+    arrays = image_and_weights(x=image, w=weight)
     mod = model(conv2d(strides=stride, padding=padding, groups=groups), arrays)
     (found,) = plans(mod)
     assert isinstance(found, RoundedPlan)
@@ -78,7 +78,7 @@ def test_sums_of_words_are_sums_of_floats(words, form):
 
 @pytest.mark.parametrize("size", [7, 28])
 def test_any_number_of_images(words, size):
-    arrays = given(x=(5, 33, size, size), w=(48, 33, 1, 1))
+    arrays = image_and_weights(x=(5, 33, size, size), w=(48, 33, 1, 1))
     types = {"x": ((UNKNOWN, 33, size, size), "bfloat16"), "w": ((48, 33, 1, 1), "bfloat16")}
     library = selfbyoc.build(emit(conv2d(), types, {"w": arrays["w"]}))
     assert library.report.counts == {"conv2d": 1}
@@ -90,7 +90,7 @@ def test_any_number_of_images(words, size):
 @pytest.mark.parametrize("size", [7, 28])
 def test_after_the_last_channel_comes_zero(words, size):
     """And not the last one again: infinity times the weight's zero is no number."""
-    arrays = given(x=(1, 33, size, size), w=(48, 33, 1, 1))
+    arrays = image_and_weights(x=(1, 33, size, size), w=(48, 33, 1, 1))
     arrays["x"][:, -1] = np.inf
     mod = model(conv2d(), arrays)
     assert isinstance(plans(mod)[0], RoundedPlan)
@@ -137,7 +137,7 @@ CASES = [
 @pytest.mark.parametrize(("program", "in_numpy", "shapes"), CASES)
 def test_what_a_product_reads_is_rounded_once(words, program, in_numpy, shapes):
     """An element between two of bfloat16 may fall to the other side: most do not."""
-    arrays = given(**shapes)
+    arrays = image_and_weights(**shapes)
     mod = model(program, arrays)
     parted = selfbyoc.partition_for_tefuse(mod)
     for kernel in kernels(parted):
@@ -154,7 +154,7 @@ def test_what_a_product_reads_is_rounded_once(words, program, in_numpy, shapes):
 
 def test_it_is_verified(words):
     """What rounding to bfloat16 explains is no fault, and a fault is one yet."""
-    parted = selfbyoc.partition_for_tefuse(model(residual, given(**CASES[1][2])))
+    parted = selfbyoc.partition_for_tefuse(model(residual, image_and_weights(**CASES[1][2])))
     assert "1 kernel: 1 passed" in str(selfbyoc.verify(parted))
 
 
@@ -163,7 +163,7 @@ def test_it_is_verified(words):
 
 def test_words_are_multiplied_as_they_lie():
     """Those packed for another CPU, too; and halves where the CPU would have words."""
-    mod = model(conv2d(), given(x=(1, 64, 28, 28), w=(48, 64, 1, 1)))
+    mod = model(conv2d(), image_and_weights(x=(1, 64, 28, 28), w=(48, 64, 1, 1)))
     (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target="llvm -mcpu=znver4"))
     shapes = {"words": (3, 32, 1, 1, 16), "halves": (3, 64, 1, 1, 16)}
     for cpu in (machine(make_target(f"llvm -mcpu={name}")) for name in ("znver4", "haswell")):
@@ -177,7 +177,7 @@ def test_words_are_multiplied_as_they_lie():
 )
 def test_what_is_of_floats(words, weight):
     groups = 64 // weight[1]
-    mod = model(conv2d(groups=groups), given(x=(1, 64, 28, 28), w=weight))
+    mod = model(conv2d(groups=groups), image_and_weights(x=(1, 64, 28, 28), w=weight))
     assert not isinstance(plans(mod)[0], RoundedPlan)
 
 
@@ -187,6 +187,6 @@ def test_what_a_model_has_in_floats_stays_in_floats(words):
     def program(x, w):
         return op.conv2d(x, op.cast(w, dtype="float32"))
 
-    arrays = given(x=(1, 64, 28, 28), w=(48, 64, 1, 1))
+    arrays = image_and_weights(x=(1, 64, 28, 28), w=(48, 64, 1, 1))
     arrays["x"] = arrays["x"].astype(F32)
     assert not isinstance(plans(model(program, arrays))[0], RoundedPlan)

@@ -2,11 +2,18 @@
 computes that reads words packed for another.
 """
 
-import math
-
 import numpy as np
 import pytest
-from bfloat16_models import BF16, F32, F64, as_if_words_paid, convolved, model, plan
+from bfloat16_models import (
+    BF16,
+    F32,
+    F64,
+    as_if_words_paid,
+    convolved,
+    image_and_weights,
+    model,
+    plan,
+)
 
 import selfbyoc
 from selfbyoc import op
@@ -21,15 +28,6 @@ ONE_CORE = "llvm -mcpu=haswell -num-cores=1"
 def words(monkeypatch):
     with as_if_words_paid(monkeypatch):
         yield
-
-
-def given(seed=0, **shapes):
-    """An image, or weights whose sums are about one."""
-    rng, arrays = np.random.default_rng(seed), {}
-    for name, shape in shapes.items():
-        scale = 1 if name == "x" else math.prod(shape[1:]) ** -0.5
-        arrays[name] = (rng.standard_normal(shape) * scale).astype(BF16)
-    return arrays
 
 
 def pair(groups, stride=1, padding=1):
@@ -100,7 +98,7 @@ STAGED = {
 def check(name, programs, shapes, target=None):
     """Rounded as the model has it, but for an element between two of bfloat16; -> the plan."""
     program, in_numpy = programs
-    arrays = given(**shapes)
+    arrays = image_and_weights(**shapes)
     mod = model(program, arrays)
     library = selfbyoc.build(mod, target=target)
     assert library.report.counts == {name: 1}
