@@ -14,6 +14,8 @@ next to a half may be its neighbour.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +24,14 @@ from ..ir.rewriting import Editor, Made
 from ..tvm.types import Expr, IRModule
 from .levels import is_dequantized
 from .padded_levels import MOVES
+from .weights import is_swap
 
 Array = np.ndarray
 # The axis of a weight that its scales may lie along, and the axes behind that of the results.
 _UNITS = {"conv2d": (0, 2), "dense": (0, 0), "matmul": (1, 0)}
-# f(x / s) is f(x) / s for s above 0, of all of these.
+# f(x / s) is f(x) / s for s above 0, of all of these, and f(x / s, y / s) f(x, y) / s.
 _HOMOGENEOUS = ("avg_pool2d", "global_avg_pool2d", "leaky_relu", "mean", "relu")
+_OF_TWO = ("add", "bias_add", "maximum", "minimum", "subtract")
 _ONE = np.ones((), np.float32)
 
 
@@ -73,9 +77,11 @@ def _is_linear(x: Expr, readers: Counter[Expr], to: Editor) -> bool:
         return _scale(made.args[1], to) is not None
     if made.kind in _UNITS:
         return _factor(made, to) is not None
+    if made.kind == "clip" and _limits(made) is None:
+        return False
     if made.kind in ("clip", *_HOMOGENEOUS) or made.name in MOVES:
         return _is_linear(made.args[0], readers, to)
-    if made.kind not in ("add", "bias_add"):
+    if made.kind not in _OF_TWO:
         return False
     *args, last = made.args
     parts = args if _constant(last, to) is not None else made.args
@@ -92,12 +98,23 @@ def _over(x: Expr, scale: Array, to: Editor) -> Expr:
     product = _product(made, to)
     if product is not None:
         return to.emit("multiply", product[0], to.constant(product[1] / scale))
-    if made.kind == "clip":
-        low, high = (float(np.float32(made.attrs[end]) / scale) for end in ("a_min", "a_max"))
+    limits = _limits(made) if made.kind == "clip" else None
+    if limits is not None:
+        low, high = (float(np.float32(end) / scale) for end in limits)
         return to.emit("clip", _over(made.args[0], scale, to), a_min=low, a_max=high)
-    count = 2 if made.kind in ("add", "bias_add") else 1
+    count = 2 if made.kind in _OF_TWO else 1
     args = [_over(arg, scale, to) for arg in made.args[:count]]
     return to.again(made, [*args, *made.args[count:]])
+
+
+def _limits(made: Made) -> tuple[float, float] | None:
+    """Of a clip: attributes, or what Relax calls it with."""
+    attrs: Mapping[str, Any] = made.attrs
+    if "a_min" in attrs:
+        return float(attrs["a_min"]), float(attrs["a_max"])
+    found: list[Any] = [getattr(arg, "value", arg) for arg in made.args[1:]]
+    found = [getattr(end, "value", end) for end in found]  # 0.26 has a PrimValue around it
+    return (float(found[0]), float(found[1])) if len(found) == 2 else None
 
 
 def _product(made: Made, to: Editor) -> tuple[Expr, Array] | None:
@@ -112,9 +129,16 @@ def _product(made: Made, to: Editor) -> tuple[Expr, Array] | None:
     factor = _factor(made, to) if made.kind in _UNITS else None
     if factor is None:
         return None
-    sides = [to.made(arg) for arg in made.args[:2]]
-    levels = [_dequantized(side, _ONE, to) for side in sides if side is not None]
-    return to.again(made, [*levels, *made.args[2:]]), factor
+    sides = [_integers(arg, to) for arg in made.args[:2]]
+    return to.again(made, [*sides, *made.args[2:]]), factor
+
+
+def _integers(side: Expr, to: Editor) -> Expr:
+    """What is multiplied, dequantised by 1."""
+    made = to.made(side)
+    if made is None or is_dequantized(made):
+        return side if made is None else _dequantized(made, _ONE, to)
+    return to.again(made, [_integers(made.args[0], to), *made.args[1:]])  # transposed
 
 
 def _as_integers(bias: Array, factor: Array) -> Array:
@@ -127,6 +151,9 @@ def _as_integers(bias: Array, factor: Array) -> Array:
 def _factor(made: Made, to: Editor) -> Array | None:
     """x_scale * w_scale of a product, beside its results; None of one that has no such."""
     x, weight = (to.made(arg) for arg in made.args[:2])
+    is_turned = weight is not None and is_swap(weight)  # dense layers of Relax have it so
+    if weight is not None and is_turned:
+        weight = to.made(weight.args[0])
     if not (is_dequantized(x) and is_dequantized(weight)) or x is None or weight is None:
         return None
     one, scales = _scale(x.args[1], to), to.array(weight.args[1])
@@ -135,9 +162,10 @@ def _factor(made: Made, to: Editor) -> Array | None:
     if scales.size == 1:
         return one * scales.reshape(())
     axis, behind = _UNITS[made.kind]
-    given, rank = int(weight.raw["axis"]), len(to.shape(made.args[1]) or ())
+    rank = max(1, len(to.shape(made.args[1]) or ()))
+    given = int(weight.raw["axis"]) % rank
     is_first = made.kind != "conv2d" or str(made.attrs["data_layout"]) == "NCHW"
-    if not is_first or given % max(1, rank) != axis:
+    if not is_first or (1 - given if is_turned else given) != axis:
         return None
     return (one * scales).reshape(-1, *[1] * behind)
 

@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
-from levels import F32, HALF, bytes_of, sums
-from onnx import TensorProto, helper, numpy_helper
+from levels import F32, HALF, bytes_of, level, sums
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import selfbyoc
+from selfbyoc import emit, op
 from selfbyoc.__main__ import main
 from selfbyoc.errors import InputError
+from selfbyoc.ir.generation import ir
+from selfbyoc.partition.generation import ir as partitioning
+from selfbyoc.simplify.combined_scales import with_combined_scales
 from selfbyoc.tvm import GENERATION
 
 N = helper.make_node
@@ -68,9 +72,18 @@ def by_one_factor(total, values, name="", then=lambda x: x):
     return np.clip(even + YZ, 0, 255).astype("uint8")
 
 
-def built(model, **how):
-    """A library by one factor."""
-    return selfbyoc.build(selfbyoc.from_onnx(model), requantize="combined", **how)
+def quantizers(model):
+    """The scales of a model's quantizers by one factor; of a module's, too."""
+    mod = selfbyoc.from_onnx(model) if isinstance(model, ModelProto) else model
+    mod = with_combined_scales(partitioning.prepare(mod, None))
+    calls = (call for call in ir.read(mod["main"]).ops if call.kind == "quantize")
+    return [call.inputs[1].scalar for call in calls]
+
+
+def built(model):
+    """A library by one factor; every level is made so."""
+    assert set(quantizers(model)) == {1.0}
+    return selfbyoc.build(selfbyoc.from_onnx(model), requantize="combined")
 
 
 THEN = {
@@ -102,19 +115,43 @@ def test_a_convolution(then, groups):
     np.testing.assert_array_equal(library(x)[0], wanted)
 
 
-def test_a_dense_layer():
+def test_a_clip_as_tvm_has_it():
+    """Relax calls it with numbers, Relay has attributes; ONNX's importer writes other ops."""
+    values = layer((UNITS, SHAPE[1], 1, 1))
+
+    def program(x, weight):
+        image, levels = op.dequantize(x, float(X), XZ), op.dequantize(weight, 0.005, 0)
+        found = op.clip(op.conv2d(image, levels), a_min=-1.0, a_max=3.0)
+        return op.quantize(found, float(Y), YZ, out_dtype="uint8")
+
+    types = {"x": (SHAPE, "uint8"), "weight": (values["w"].shape, "int8")}
+    mod = emit(program, types, {"weight": values["w"]})
+    assert quantizers(mod) == [1.0]
+    library = selfbyoc.build(mod, requantize="combined")
+    x = bytes_of(np.random.default_rng(1), SHAPE, "uint8")
+    total = sums(x, values["w"], XZ, padding=0).astype(F32) * (X * F32(0.005) / Y)
+    np.testing.assert_array_equal(
+        library(x)[0], level(np.clip(total, F32(-1) / Y, F32(3) / Y), 1, YZ)
+    )
+
+
+@pytest.mark.parametrize("written", ["MatMul", "Gemm"])
+def test_a_dense_layer(written):
     values, rows = layer((UNITS, 34)), (5, 34)
-    values = {**values, "w": values["w"].T.copy()}
+    turned = written == "Gemm"
+    if not turned:
+        values = {**values, "w": values["w"].T.copy()}
     nodes = [
-        N("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=1),
+        N("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=int(not turned)),
         N("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
-        N("MatMul", ["xd", "wd"], ["m"]),
-        N("Add", ["m", "bd"], ["f"]),
+        *([N("Gemm", ["xd", "wd", "bd"], ["f"], transB=1)] if turned else []),
+        *([] if turned else [N("MatMul", ["xd", "wd"], ["m"]), N("Add", ["m", "bd"], ["f"])]),
     ]
     library = built(qdq(nodes, rows, values, 2))
     assert library.report.counts == {"dense_int8": 1}
     x = bytes_of(np.random.default_rng(1), rows, "uint8")
-    total = (x.astype(int) - XZ) @ values["w"].astype(int)
+    by_inputs = values["w"].T if turned else values["w"]
+    total = (x.astype(int) - XZ) @ by_inputs.astype(int)
     np.testing.assert_array_equal(library(x)[0], by_one_factor(total, values))
 
 
@@ -143,9 +180,11 @@ def test_what_stays_as_it_is(case):
         nodes = [*conv("xd", "f"), N("Sigmoid", ["f"], ["other"])]
     outputs = ("y", "other") if case == "read twice" else ("y",)
     model = qdq(nodes, SHAPE, values, outputs=outputs)
+    assert quantizers(model) == [pytest.approx(Y)]
     x = bytes_of(np.random.default_rng(1), SHAPE, "uint8")
     stepwise, combined = (
-        library(x) for library in (selfbyoc.build(selfbyoc.from_onnx(model)), built(model))
+        selfbyoc.build(selfbyoc.from_onnx(model), requantize=how)(x)
+        for how in ("stepwise", "combined")
     )
     for one, other in zip(stepwise, combined, strict=True):
         np.testing.assert_array_equal(one, other)
