@@ -42,7 +42,8 @@ def with_combined_scales(mod: IRModule) -> IRModule:
     readers, taken = Counter[Expr](), set[Expr]()
 
     def count(made: Made, to: Editor) -> None:
-        readers.update(made.given)
+        for arg in made.given:
+            readers.update(to.fields(arg) or [arg])
 
     def choose(made: Made, to: Editor) -> None:
         is_known = made.kind == "quantize" and _scale(made.args[1], to) is not None

@@ -81,3 +81,15 @@ def convolved(x, weight, stride=1, padding=0, groups=1):
     pairs = zip(np.split(windows, groups, 1), np.split(weight, groups), strict=True)
     found = [np.einsum("nchwij,ocij->nohw", x, w.astype(F64), optimize=True) for x, w in pairs]
     return np.concatenate(found, 1)
+
+
+def assert_rounded(found, arrays, in_numpy):
+    """What products read was rounded, once: an element between two of bfloat16 may fall to the
+    other side, and most do not.
+    """
+    wide = [a.astype(F64) for a in arrays.values()]
+    rounded = in_numpy(*wide, rounded=lambda a: a.astype(F32).astype(BF16).astype(F64))
+    exact = in_numpy(*wide, rounded=lambda a: a)
+    errors = [np.abs(found - wanted).mean() / np.abs(exact).max() for wanted in (rounded, exact)]
+    assert errors[0] < 2.0**-14
+    assert errors[0] < errors[1] / 4

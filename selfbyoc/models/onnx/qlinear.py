@@ -48,6 +48,22 @@ def _is_one(graph: Graph, name: str) -> bool:
     return graph.shape(name) in ((), (1,))
 
 
+def _are_several(graph: Graph, scale: str) -> bool:
+    """Whether results have scales of their own, by rows, which no factor of columns holds."""
+    return bool(scale) and graph.shape(scale) is not None and not _is_one(graph, scale)
+
+
+def _are_equal(points: np.ndarray) -> bool:
+    return points.size > 1 and bool((points == points.flat[0]).all())
+
+
+def _needs_axes(graph: Graph, zero: str) -> bool:
+    """Whether a weight's zero points lie along an axis, which this opset does not know."""
+    points = graph.constant(zero) if zero else None
+    is_known = not zero or _is_one(graph, zero) or (points is not None and _are_equal(points))
+    return graph.opset < _AXES_SINCE and not is_known
+
+
 def _given(node: onnx.NodeProto, count: int) -> list[str]:
     return [*node.input, *[""] * count][:count]
 
@@ -62,6 +78,9 @@ class _Product:
 
     def side(self, x: str, zero: str, axis: int | None = None) -> str:
         """What is multiplied, as integers."""
+        points = self.steps.graph.constant(zero) if zero else None
+        if points is not None and _are_equal(points):
+            zero = self.steps.constant(points.flat[0])
         shape = self.steps.graph.shape(zero) if zero else ()
         one = self.steps.constant(np.ones(shape or (), np.float32))
         return _floats(self.steps, x, one, zero, axis)
@@ -77,7 +96,7 @@ class _Product:
         """A sum in steps of the next levels, or as floats, where these have no scale."""
         names = [name for name in self.scales if name]
         known = [array for name in names if (array := self.steps.graph.constant(name)) is not None]
-        shape = [-1, *[1] * self.behind] if self.behind else []
+        shape = [-1, *[1] * self.behind]
         if len(known) == len(names):
             left, right, *after = known
             factor = np.float32(alpha) * left * right / (after[0] if after else np.float32(1))
@@ -85,7 +104,7 @@ class _Product:
         factor = self.steps("Mul", np.float32(alpha), names[0])
         for op, name in zip(("Mul", "Div"), names[1:], strict=False):
             factor = self.steps(op, factor, name)
-        return self.steps("Mul", y, self.steps("Reshape", factor, shape) if shape else factor)
+        return self.steps("Mul", y, self.steps("Reshape", factor, shape) if self.behind else factor)
 
     def levels(self, y: str, zero: str, like: str, alpha: float = 1.0) -> str:
         """A sum as the next levels."""
@@ -96,7 +115,9 @@ class _Product:
 def _conv(node: onnx.NodeProto, graph: Graph) -> Nodes:
     x, xs, xz, w, ws, wz, ys, yz, bias = _given(node, 9)
     rank = graph.rank(w)
-    if not _is_one(graph, ws) and (graph.opset < _AXES_SINCE or rank is None):
+    if (rank is None and not _is_one(graph, ws)) or _needs_axes(graph, wz):
+        return None
+    if _are_several(graph, ys):
         return None
     steps = Steps(graph, node)
     product = _Product(steps, xs, ws, ys, behind=(rank or 2) - 2)
@@ -108,9 +129,10 @@ def _conv(node: onnx.NodeProto, graph: Graph) -> Nodes:
 def _matmul(node: onnx.NodeProto, graph: Graph) -> Nodes:
     a, a_scale, az, b, bs, bz, ys, yz = _given(node, 8)
     rank = graph.rank(b)
-    several = not (_is_one(graph, a_scale) and _is_one(graph, bs))
-    if several and (graph.opset < _AXES_SINCE or rank is None or not _is_one(graph, a_scale)):
+    if not _is_one(graph, a_scale) or (rank is None and not _is_one(graph, bs)):
         return None  # scales of rows
+    if _are_several(graph, ys) or _needs_axes(graph, bz):
+        return None
     steps = Steps(graph, node)
     product = _Product(steps, a_scale, bs, ys)
     y = steps(
@@ -123,7 +145,7 @@ def _gemm(node: onnx.NodeProto, graph: Graph) -> Nodes:
     a, a_scale, az, b, bs, bz, bias, ys, yz = _given(node, 9)
     given = attributes(node)
     turned = given.get("transB", 0)
-    if graph.opset < _AXES_SINCE and not _is_one(graph, bs):
+    if _needs_axes(graph, bz) or _are_several(graph, ys):
         return None
     steps = Steps(graph, node)
     product = _Product(steps, a_scale, bs, ys)

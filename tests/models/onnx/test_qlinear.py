@@ -10,7 +10,7 @@ import selfbyoc
 ort = pytest.importorskip("onnxruntime")
 
 
-def one_node(op, inputs, values, out, rank, **attrs):
+def one_node(op, inputs, values, out, rank, version=17, **attrs):
     """A model of one op; inputs {name: array} are given at run time, values are constants."""
     names = list(attrs.pop("order"))
     domain = "" if op in ("QLinearConv", "QLinearMatMul") else "com.microsoft"
@@ -22,7 +22,7 @@ def one_node(op, inputs, values, out, rank, **attrs):
         [helper.make_tensor_value_info("y", out, [f"y{n}" for n in range(rank)])],
         [numpy_helper.from_array(a, n) for n, a in values.items()],
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", version), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
@@ -54,16 +54,27 @@ MATRIX = {
     "w": RNG.integers(-64, 64, (34, 12)).astype("int8"), "wz": zero(0, "int8"),
     "ws": scale(0.004), "bias": RNG.integers(-999, 999, 12).astype("int32"),
 }  # fmt: skip
+BY_COLUMN = {"ws": RNG.uniform(0.001, 0.01, 12).astype(F32), "wz": np.zeros(12, "int8")}
 TO_ONE = {"ys": scale(2**-8), "yz": zero(0)}
 ONE = {"order": ["a", "as", "az", "ys", "yz"]}
 TWO = {"order": ["a", "as", "az", "b", "bs", "bz", "ys", "yz"]}
-BY_ONE_FACTOR = ("conv", "gemm", "matmul")  # whose definition is ONNX Runtime's, too
+BY_ONE_FACTOR = (
+    "conv",
+    "gemm",
+    "gemm-by-column",
+    "matmul",
+    "matmul-by-column",
+)  # whose definition is ONNX Runtime's, too
 LINEAR = {
     "conv": ("QLinearConv", {"a": IMAGE}, {**ABC, **Y, **WEIGHTS}, "conv2d_int8", {
         "order": ["a", "as", "az", "w", "ws", "wz", "ys", "yz", "bias"], "pads": [1] * 4}),
     "matmul": ("QLinearMatMul", {"a": ROWS}, {**ABC, **Y, **MATRIX}, "dense_int8", {
         "order": ["a", "as", "az", "w", "ws", "wz", "ys", "yz"]}),
     "gemm": ("QGemm", {"a": ROWS}, {**ABC, **Y, **MATRIX}, "dense_int8", {
+        "order": ["a", "as", "az", "w", "ws", "wz", "bias", "ys", "yz"], "alpha": 1.0}),
+    "matmul-by-column": ("QLinearMatMul", {"a": ROWS}, {**ABC, **Y, **MATRIX, **BY_COLUMN},
+        "dense_int8", {"order": ["a", "as", "az", "w", "ws", "wz", "ys", "yz"]}),
+    "gemm-by-column": ("QGemm", {"a": ROWS}, {**ABC, **Y, **MATRIX, **BY_COLUMN}, "dense_int8", {
         "order": ["a", "as", "az", "w", "ws", "wz", "bias", "ys", "yz"], "alpha": 1.0}),
     "add": ("QLinearAdd", {"a": IMAGE, "b": OTHER}, {**ABC, **Y}, "", TWO),
     "mul": ("QLinearMul", {"a": IMAGE, "b": OTHER}, {**ABC, **Y}, "", TWO),
@@ -96,6 +107,17 @@ def test_levels_to_levels(name):
     # ONNX Runtime multiplies by one factor, and a sigmoid by a table: near halves one level.
     assert off.max() <= 1
     assert (off > 0).mean() < 0.02
+
+
+def test_weights_by_channel_before_scales_had_axes():
+    """As quantisers write QLinearConv into a model of opset 11: its zero points are all 0."""
+    op, inputs, values, composite, attrs = LINEAR["conv"]
+    values = {n: a for n, a in values.items() if n in attrs["order"]}
+    model = one_node(op, inputs, values, TensorProto.UINT8, 4, version=11, **attrs)
+    (wanted,) = ort.InferenceSession(model.SerializeToString()).run(None, inputs)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts == {composite: 1}
+    np.testing.assert_array_equal(library(IMAGE)[0], wanted)
 
 
 def test_levels_to_floats():

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from bfloat16_models import BF16, F32, F64, as_if_words_paid, plan
+from bfloat16_models import BF16, F32, F64, as_if_words_paid, assert_rounded, plan
 from symbolic_programs import UNKNOWN
 
 import selfbyoc
@@ -108,12 +108,7 @@ def test_both_products(words, name, program, in_numpy, shapes):
     library = selfbyoc.build(mod)
     assert library.report.counts == {name: 1}
     (found,) = library(*arrays.values())
-    wide = [a.astype(F64) for a in arrays.values()]
-    rounded = in_numpy(*wide, rounded=lambda a: a.astype(F32).astype(BF16).astype(F64))
-    exact = in_numpy(*wide)
-    errors = [np.abs(found - wanted).mean() / np.abs(exact).max() for wanted in (rounded, exact)]
-    assert errors[0] < 2.0**-14
-    assert errors[0] < errors[1] / 4  # they were rounded
+    assert_rounded(found, arrays, in_numpy)
 
 
 def test_it_is_verified(words):

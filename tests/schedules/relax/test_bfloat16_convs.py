@@ -9,8 +9,8 @@ import pytest
 from bfloat16_models import (
     BF16,
     F32,
-    F64,
     as_if_words_paid,
+    assert_rounded,
     convolved,
     image_and_weights,
     model,
@@ -144,12 +144,7 @@ def test_what_a_product_reads_is_rounded_once(words, program, in_numpy, shapes):
         made = kernel.schedule(selfbyoc.host_target())[0].plan
         assert {type(found) for _, found in made.plans} == {RoundedPlan}
     (found,) = selfbyoc.build(parted)(arrays["x"])
-    wide = [a.astype(F64) for a in arrays.values()]
-    rounded = in_numpy(*wide, rounded=lambda a: a.astype(F32).astype(BF16).astype(F64))
-    exact = in_numpy(*wide, rounded=lambda a: a)
-    errors = [np.abs(found - wanted).mean() / np.abs(exact).max() for wanted in (rounded, exact)]
-    assert errors[0] < 2.0**-14
-    assert errors[0] < errors[1] / 4  # it was rounded
+    assert_rounded(found, arrays, in_numpy)
 
 
 def test_it_is_verified(words):

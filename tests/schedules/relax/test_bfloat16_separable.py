@@ -5,10 +5,8 @@ computes that reads words packed for another.
 import numpy as np
 import pytest
 from bfloat16_models import (
-    BF16,
-    F32,
-    F64,
     as_if_words_paid,
+    assert_rounded,
     convolved,
     image_and_weights,
     model,
@@ -103,12 +101,7 @@ def check(name, programs, shapes, target=None):
     library = selfbyoc.build(mod, target=target)
     assert library.report.counts == {name: 1}
     (found,) = library(arrays["x"])
-    wide = [a.astype(F64) for a in arrays.values()]
-    rounded = in_numpy(*wide, rounded=lambda a: a.astype(F32).astype(BF16).astype(F64))
-    exact = in_numpy(*wide, rounded=lambda a: a)
-    errors = [np.abs(found - wanted).mean() / np.abs(exact).max() for wanted in (rounded, exact)]
-    assert errors[0] < 2.0**-14
-    assert errors[0] < errors[1] / 4  # it was rounded
+    assert_rounded(found, arrays, in_numpy)
     return plan(mod, target)
 
 
