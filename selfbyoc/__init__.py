@@ -1,7 +1,8 @@
 """TVM as its own external compiler: your pattern, your schedule, one kernel.
 
-It imports TVM, which takes a second, when the first of its names is asked for. A program that
-imports TVM itself finds the external compiler all the same.
+It imports TVM, which takes a second, when the first of its names is asked for, but for those that
+load and run a library: TVM's runtime serves them. A program that imports TVM itself finds the
+external compiler all the same.
 """
 
 import importlib as _importlib
@@ -10,12 +11,20 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from .common import threads as _threads
 from .version import __version__ as __version__
+
+_threads.configure()
 
 if _TYPE_CHECKING:
     from .api import *  # noqa: F403
     from .api import __all__  # noqa: F401
 else:
+    _WITHOUT_COMPILER = {
+        "Library": "runtime.library",
+        "load": "runtime.loading",
+        "seal": "runtime.integrity",
+    }
 
     def _api() -> _Any:
         """All names, which are this module's own from then on."""
@@ -28,6 +37,9 @@ else:
         is_ours = name == "__all__" or not name.startswith("_")
         if is_ours and _importlib.util.find_spec(f"{__name__}.{name}") is not None:
             return _importlib.import_module(f"{__name__}.{name}")
+        if name in _WITHOUT_COMPILER:
+            module = _importlib.import_module(f"{__name__}.{_WITHOUT_COMPILER[name]}")
+            return getattr(module, name)
         if is_ours and hasattr(_api(), name):
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,6 @@ records | cache | fuzz. A wrong argument or a missing file is answered without T
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 import warnings
@@ -44,6 +43,7 @@ def _add_demo(commands: Any) -> None:
 
 
 def _demo(args: argparse.Namespace, console: Console) -> int:
+    from . import api  # noqa: F401
     from .commands.demo.run import demo
 
     return 0 if demo(console, args.output) else 1
@@ -98,7 +98,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     usual, warnings.formatwarning = warnings.formatwarning, _warning
     try:
         _check_files(args)
-        importlib.import_module("selfbyoc.api")  # TVM, and what the library sets up
         return args.run(args, console)
     except SelfbyocError as err:
         print(f"error: {err}", file=sys.stderr)

@@ -36,10 +36,11 @@ from .partition.name_sizes import name_sizes
 from .partition.report import report
 from .partition.unfuse import unfuse
 from .runtime import build as _building
-from .runtime import threads as _threads
 from .runtime.build import build
+from .runtime.exporting import weights_once
 from .runtime.integrity import seal
-from .runtime.library import Library, load, weights_once
+from .runtime.library import Library
+from .runtime.loading import load
 from .schedules import BUILTIN
 from .schedules.by_meta_schedule import by_meta_schedule
 from .schedules.by_rules import by_rules
@@ -120,5 +121,4 @@ __all__ = [
 _known.builtin = BUILTIN
 _scheduling.defaults[:] = [_default_schedule]
 _building.verifiers[:] = [_verified]
-_threads.configure()
 _hook.register()  # TVM finds the external compiler by the global functions {relay,relax}.ext.tefuse

@@ -27,6 +27,7 @@ from executor_cells.matrix import judged
 from executor_cells.page import page
 from executor_cells.programs import PROGRAMS
 
+from selfbyoc.common.threads import core_count
 from selfbyoc.machine import host
 from selfbyoc.tvm import GENERATION, tvm
 
@@ -46,7 +47,7 @@ def report(found: dict[Cell, Outcome]) -> dict[str, Any]:
         "title": f"{GENERATION.capitalize()}, TVM {tvm.__version__}",
         "versions": f"selfbyoc {version()}, LLVM {tvm.target.codegen.llvm_version_major()}, Python "
         f"{platform.python_version()}",
-        "machine": f"{host.cores()} cores of {host.cpu()}",
+        "machine": f"{core_count()} cores of {host.cpu()}",
         "executors": list(roads.EXECUTORS),
         "exported": EXPORTED,
         "built": BUILT,

@@ -10,7 +10,7 @@ from typing import Any
 from ..codegen.info.op_record import OpInfo, TensorInfo
 from ..errors import InputError, did_you_mean
 from ..partition.report import report
-from ..runtime.sizes import sizes_of
+from ..runtime.interface import sizes_of
 from ..tvm import GENERATION, dtype_of, tir
 from ..tvm.rewrite import substitute
 from ..tvm.symbolic import symbols

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from ..machine import host
+from ..common.threads import core_count
 from ..tvm import current_target
 
 Made = TypeVar("Made")
@@ -22,7 +22,7 @@ def at_once(
     and the context variables of the caller, a pass context of its own. Begun is the job of the
     largest `length` first, so that no thread ends with a long one by itself.
     """
-    threads = min(len(jobs), host.cores() if threads is None else threads)
+    threads = min(len(jobs), core_count() if threads is None else threads)
     if threads < 2:
         return [job() for job in jobs]
     target = current_target()

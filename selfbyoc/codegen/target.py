@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..common.threads import core_count
 from ..errors import TargetError
 from ..machine import host
 from ..machine.features import check_cpu
@@ -47,7 +48,7 @@ def host_target() -> Target:
     """This machine's CPU with its real vector width and number of cores, without what its system
     or hypervisor keeps from it.
     """
-    found: dict[str, Any] = {"kind": "llvm", "num-cores": host.cores()}
+    found: dict[str, Any] = {"kind": "llvm", "num-cores": core_count()}
     if host.cpu():
         found["mcpu"] = host.cpu()
     if off := host.switched_off():

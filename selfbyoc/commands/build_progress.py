@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from ..codegen.progress import Work, watching
-from ..machine import host
+from ..common.threads import core_count
 from ..printable import counted
 from .progress import step
 
@@ -56,7 +56,7 @@ def foretold(work: Work) -> str:
     cached = f", {kept} in the cache" if kept else ""
     return (
         f"{kernels}, {len(work.learnt)} to learn for all sizes{cached}: about "
-        f"{_rounded(estimate(work, host.cores()))}"
+        f"{_rounded(estimate(work, core_count()))}"
     )
 
 

@@ -50,12 +50,14 @@ def seconds(text: str) -> float:
     return found
 
 
-def runs(module: str, function: str, request: str = "Request") -> Run:
+def runs(module: str, function: str, request: str = "Request", compiles: bool = True) -> Run:
     """What a command does: a function of a module in this room, which is imported only then, on
     its request of the arguments. A result that is false says that something was found.
     """
 
     def run(args: argparse.Namespace, console: Console) -> int:
+        if compiles:
+            importlib.import_module("selfbyoc.api")  # TVM, and what the library sets up
         there = importlib.import_module(f".{module}", __package__)
         asked = {name: value for name, value in vars(args).items() if name != "run"}
         found = getattr(there, function)(console, getattr(there, request)(**asked))

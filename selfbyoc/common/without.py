@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,3 +19,14 @@ def without(package: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[package]
+
+
+@contextmanager
+def without_pytorch() -> Iterator[None]:
+    """For an import of TVM: `tvm_ffi` imports PyTorch where it is installed, for seconds, and needs
+    it for nothing here.
+    """
+    # It asks PyTorch whether there is a GPU; else that starts CUDA, which no fork could use then.
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    with without("torch"):
+        yield

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from ..common.threads import core_count
 from ..tvm import current_target, make_target, target_dict
 from ..tvm.own_ops import BFLOATS, BYTES, BYTES_OF_7, PAIRS, SIGNED_BYTES
 from ..tvm.types import Attr, Target
@@ -111,7 +112,7 @@ def _bits(dtype: str) -> int:
 
 def machine(target: Target) -> Machine:
     """The machine that a target describes. Raises TargetError for a -mcpu that LLVM lacks."""
-    here = (host.cpu(), host.core(), host.cores(), *host.cache_bytes().items())
+    here = (host.cpu(), host.core(), core_count(), *host.cache_bytes().items())
     return _machine(json.dumps(target_dict(make_target(target))), here)
 
 
@@ -129,7 +130,7 @@ def _machine(told: str, _: tuple[object, ...]) -> Machine:
     return Machine(
         vector_bytes=width,
         vector_registers=registers,
-        cores=int(data.get("num-cores") or 0) or host.cores(),
+        cores=int(data.get("num-cores") or 0) or core_count(),
         l1_bytes=caches[1],
         l2_bytes=caches[2],
         l3_bytes=caches[3],

@@ -10,13 +10,14 @@ import platform
 import re
 from functools import cache
 
+from ..common import cpu_features
+from ..common.cpu_features import SPELLINGS
 from ..errors import TargetError
 from ..tvm import make_target, target_dict, tvm
 from ..tvm.types import Attrs, Target
 
 # LLVM 10 does not list them for a target without -mcpu, and takes them for granted in 64 bits.
 _BASELINE = {"x86_64": frozenset({"64bit", "sse", "sse2"})}
-_SPELLINGS = {"amd64": "x86_64", "arm64": "aarch64"}
 # Architectures whose names say a version, which LLVM's list leaves out.
 _VERSIONS = re.compile(r"i[3-9]86|(arm|thumb)(eb)?v[4-9][a-z0-9.]*|arm64e|x86_64h")
 # What an older LLVM knows of the same kind, newest first: LLVM 10 ends at znver2 and tigerlake.
@@ -50,8 +51,7 @@ def features_of(target: Target | Attrs) -> frozenset[str]:
 def architecture(target: Target | Attrs) -> str:
     """The target's architecture as the system spells it: 'x86_64', 'aarch64', ..."""
     found = target_dict(make_target(target))
-    name = str(found.get("mtriple") or "").partition("-")[0] or platform.machine()
-    return _SPELLINGS.get(name.lower(), name.lower())
+    return cpu_features.architecture(str(found.get("mtriple") or "").partition("-")[0])
 
 
 def check_cpu(target: Target | Attrs) -> None:
@@ -73,7 +73,7 @@ def _check_triple(triple: str) -> None:
     """What LLVM's lists are asked of a triple that it cannot read ends the process."""
     name = triple.partition("-")[0]
     known = [str(x) for x in tvm.target.codegen.llvm_get_targets()]
-    if triple and _SPELLINGS.get(name, name) not in known and not _VERSIONS.fullmatch(name):
+    if triple and SPELLINGS.get(name, name) not in known and not _VERSIONS.fullmatch(name):
         near = difflib.get_close_matches(name, known)
         raise TargetError(
             f"target: -mtriple={triple}: LLVM knows no architecture {name!r}; expected one as in "

@@ -7,25 +7,19 @@ import platform
 from functools import cache
 from pathlib import Path
 
+from ..common import cpu_features
 from ..errors import TargetError
 from ..tvm import TVMError, make_target, target_dict, tvm
 from ..tvm.types import Target
-from . import host_features
 from .features import architecture, features_of, known_cpus
 from .gpu import is_gpu
 
-PRETENDED = "SELFBYOC_CPU"
 _EXTRAS = frozenset({"sse4a", "tbm"})
 _SAPPHIRE_RAPIDS = frozenset({"avx512fp16", "avx512bf16", "avxvnni"})
 _NEWEST = ("sapphirerapids", "cascadelake", "skylake-avx512", "haswell", "nehalem")
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
-
-
-def cores() -> int:
-    """The cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
 
 
 def cpu() -> str:
@@ -41,6 +35,13 @@ def features() -> frozenset[str]:
     return _features(_pretended())
 
 
+def needed(target: Target) -> tuple[str, tuple[str, ...]]:
+    """The architecture of a target's code, and the features that count which it may use."""
+    made = target_dict(make_target(target))
+    wanted = architecture(made)
+    return wanted, tuple(sorted(_countable(features_of(made), wanted)))
+
+
 def lacking(target: Target) -> tuple[str, ...]:
     """What a target's code may need and this machine lacks; nothing where it runs.
 
@@ -49,10 +50,10 @@ def lacking(target: Target) -> tuple[str, ...]:
     made = target_dict(make_target(target))
     if made["kind"] != "llvm":
         return ()
-    wanted, here = architecture(made), architecture("llvm")
-    if wanted != here:
+    wanted, names = needed(made)
+    if wanted != architecture("llvm"):
         return (wanted,)
-    return tuple(sorted(_countable(features_of(made), wanted) - features()))
+    return tuple(name for name in names if name not in features())
 
 
 def runs(target: Target) -> bool:
@@ -141,13 +142,13 @@ def named(target: Target) -> str:
 
 
 def _countable(names: frozenset[str], kind: str) -> frozenset[str]:
-    counted = host_features.countable(kind)
+    counted = cpu_features.countable(kind)
     return names if counted is None else names & counted
 
 
 def _pretended() -> str:
     """The CPU that SELFBYOC_CPU names, if this machine can do what it can."""
-    name = os.environ.get(PRETENDED, "")
+    name = os.environ.get(cpu_features.PRETENDED, "")
     if name:
         _check_pretended(name)
     return name
@@ -158,11 +159,12 @@ def _check_pretended(name: str) -> None:
     try:
         wanted = _countable(features_of({"kind": "llvm", "mcpu": name}), architecture("llvm"))
     except TargetError as err:
-        raise TargetError(f"{PRETENDED}={name}: {str(err).removeprefix('target: ')}") from err
+        why = str(err).removeprefix("target: ")
+        raise TargetError(f"{cpu_features.PRETENDED}={name}: {why}") from err
     missing = sorted(wanted - _features(""))
     if missing:
         raise TargetError(
-            f"{PRETENDED}={name}: this machine ({_cpu() or platform.machine()}) lacks "
+            f"{cpu_features.PRETENDED}={name}: this machine ({_cpu() or platform.machine()}) lacks "
             f"{', '.join(missing)}; name a CPU that can do no more than it"
         )
 
@@ -174,10 +176,10 @@ def _features(pretended: str) -> frozenset[str]:
     named = features_of({"kind": "llvm", "mcpu": pretended or _cpu()} if _cpu() else "llvm")
     if pretended:
         return _countable(named, kind)
-    found = host_features.detected(kind)
+    found = cpu_features.detected(kind)
     if found is None:
         return _countable(named, kind)
-    return found | named & host_features.BY_NAME
+    return found | named & cpu_features.BY_NAME
 
 
 @cache
@@ -194,7 +196,7 @@ def _by_features(name: str) -> str:
     """
     if architecture("llvm") != "x86_64":
         return name
-    found = host_features.detected("x86_64") or frozenset()
+    found = cpu_features.detected("x86_64") or frozenset()
     least = _of_name(name) if name else frozenset()
     known = [n for n in _NEWEST if n in known_cpus()]
     return next((n for n in known if least < _of_name(n) <= found), name)
@@ -206,7 +208,7 @@ def _of_name(name: str) -> frozenset[str]:
 
 def core() -> str:
     """The name of this machine's core: an LLVM that does not know it calls it an older one."""
-    shown = host_features.detected(_architecture()) or frozenset()
+    shown = cpu_features.detected(_architecture()) or frozenset()
     return "sapphirerapids" if not _pretended() and shown >= _SAPPHIRE_RAPIDS else cpu()
 
 

@@ -25,3 +25,12 @@ def read_only(copy: np.ndarray) -> np.ndarray:
     """A copy in which nobody can write what was meant for the original."""
     copy.flags.writeable = False
     return copy
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that is contiguous and begins at a multiple of 64 bytes."""
+    memory = np.empty(array.nbytes + ALIGNED, np.uint8)
+    start = -memory.ctypes.data % ALIGNED
+    copy = np.ndarray(array.shape, array.dtype, memory, start)
+    np.copyto(copy, array)
+    return copy

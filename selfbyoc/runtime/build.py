@@ -38,14 +38,13 @@ from ..partition.weights import rounded
 from ..tvm.types import IRModule, NDArray, Target
 from .compiled import Compiled
 from .empty_tensors import check_places, of_nothing
+from .exporting import versions
 from .generation import runtime
 from .index_bounds import bounds_of
+from .interface import bounded_by, least_sizes, signature_of, sizes_of
 from .library import Library
-from .note import versions
 from .precision import Precision
 from .retries import without_what_is_not_read, without_what_raises
-from .signature import signature_of
-from .sizes import bounded_by, least_sizes, sizes_of
 
 if TYPE_CHECKING:
     from ..language.composite import Composite

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError, one_line
-from ..tvm.types import NDArray
-from .generation import runtime
+from .executors.generation import executor
+
+if TYPE_CHECKING:
+    from ..tvm.types import NDArray
 
 _CPU = 1  # DLPack's kDLCPU
 
@@ -25,8 +27,8 @@ def as_array(value: Any, what: str) -> np.ndarray:
         value = value.detach() if hasattr(value, "detach") else value
         _check_device(value, what)
         # NumPy's DLPack knows no bfloat16: TVM copies it.
-        shared = runtime.view_of if isinstance(value, runtime.Tensor) else np.from_dlpack
-        roads: tuple[Callable[[Any], Any], ...] = (shared, runtime.copied, np.asarray)
+        shared = executor.view_of if isinstance(value, executor.Tensor) else np.from_dlpack
+        roads: tuple[Callable[[Any], Any], ...] = (shared, executor.copied, np.asarray)
     else:
         roads = (np.asarray,)
     why: Exception | None = None
@@ -78,7 +80,7 @@ def _maker(given: Any) -> Callable[[NDArray], object]:
     """The `from_dlpack` of a value's library."""
     package = type(given).__module__.partition(".")[0]
     if package in ("tvm", "tvm_ffi"):
-        return runtime.to_tensor  # aligned, as its kernels want it
+        return executor.to_tensor  # aligned, as its kernels want it
     space = given.__array_namespace__() if hasattr(given, "__array_namespace__") else None
     make = getattr(space or sys.modules.get(package), "from_dlpack", None)
     if make is None:
@@ -90,4 +92,4 @@ def _maker(given: Any) -> Callable[[NDArray], object]:
 
 def _exchanged(array: np.ndarray) -> np.ndarray:
     """What hands an array on: NumPy itself refuses bfloat16."""
-    return array if array.dtype.kind in "biufc" else runtime.to_tensor(array)
+    return array if array.dtype.kind in "biufc" else executor.to_tensor(array)

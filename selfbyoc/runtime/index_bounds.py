@@ -4,17 +4,11 @@ nearest row that is there (tvm/indices.py); whoever calls a library is told befo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-
-from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value
 from ..tvm import GENERATION
 from ..tvm.types import IRModule
-from .signature import Tensor
-
-Bounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest number
 
 # The mode of a take that was given none.
 _USUAL = "clip" if GENERATION == "relay" else "fast"
@@ -77,22 +71,6 @@ def _is_from_the_end(graph: OpGraph, choice: OpCall) -> bool:
         call is not None and call.kind == kind and call.inputs[0] is choice.inputs[2]
         for kind, call in pair
     )
-
-
-def check_indices(bounds: Bounds, inputs: Sequence[Tensor], arrays: Sequence[np.ndarray]) -> None:
-    """Raises InputError for a number that is no index of anything."""
-    if not bounds:
-        return
-    for (name, _, _), array in zip(inputs, arrays, strict=True):
-        if name not in bounds or not array.size:
-            continue
-        low, high = bounds[name]
-        if int(array.min()) < low or int(array.max()) > high:
-            where = tuple(int(n) for n in np.argwhere((array < low) | (array > high))[0])
-            raise InputError(
-                f"input {name!r}: expected indices from {low} to {high}, found {array[where]} at "
-                f"{list(where)}"
-            )
 
 
 def bounds_of(mod: IRModule, names: Sequence[str]) -> dict[str, tuple[int, int]]:

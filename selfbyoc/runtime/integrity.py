@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..common.files import expanded, opened
+from ..common.threads import core_count
 from ..errors import DamagedFile, InputError
-from ..machine import host
 from .elf import Cut, Image, read_image
 
 OWNER, TEXT, SEAL = b"selfbyoc", 1, 2  # our notes: what the file is, and its checksum
@@ -124,7 +124,7 @@ def _summed(file: BinaryIO, image: Image, seal: range) -> _Sum:
     holes = sorted([*image.sections, seal], key=lambda hole: hole.start)
     covered = [p for place in (*image.headers, *image.loaded) for p in _without(place, holes)]
     parts = [p for place in covered for p in _parts(place)]
-    handle, threads = file.fileno(), max(1, min(host.cores(), len(parts)))
+    handle, threads = file.fileno(), max(1, min(core_count(), len(parts)))
     with ThreadPoolExecutor(threads) as pool:  # zlib works without Python's lock
         found = list(pool.map(lambda part: _crc(handle, part), parts))
     return _Sum(sum(map(len, parts)), zlib.crc32(struct.pack(f"<{len(found)}I", *found)))

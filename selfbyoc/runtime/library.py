@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,29 +12,24 @@ import numpy as np
 
 from ..common.files import expanded, written
 from ..common.interrupt import interruptible
-from ..errors import InputError, OutOfMemory, TargetError, one_line
-from ..machine import host
-from ..tvm import GENERATION, tvm
-from ..tvm.types import Executable, NDArray
+from ..common.lazily import lazily
+from ..errors import InputError, OutOfMemory
 from . import forked
 from .exchange import road_to
-from .generation import runtime
-from .half import packed
-from .index_bounds import check_indices
-from .integrity import sealed
-from .native import Stamp, copy_loaded, native_module, stamp
-from .note import Note, read_note, write_note
+from .executors.generation import executor
+from .native import Stamp, copy_loaded
 from .signature import Tensor, filling, ordered, places
-from .sizes import Size, check_sizes
-from .system_compiler import check_compiler
+from .sizes import Size, check_indices, check_sizes
 
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
     from ..analysis.verify.records import Verification
     from ..codegen.cache.kernels import CacheUse
     from ..partition.report import Report
+    from ..tvm.types import NDArray
 
 
+@lazily("report", "target")  # of a file, whose note holds them as data
 @dataclass
 class Library:
     """A built model, to be called with arrays.
@@ -117,23 +111,26 @@ class Library:
         if not hasattr(mine, "call"):
             self._check_host()
             with interruptible():
-                mine.call = forked.run(runtime.bound_arrays, self.native, self._names)
+                mine.call = forked.run(executor.bound_arrays, self.native, self._names)
         return mine.call
 
     def session(self) -> Session:
         """An executor of its own, for one thread, from tensors to tensors: nothing is copied."""
         self._check_host()
-        return Session(runtime.bound(self.native, self._names))
+        return Session(executor.bound(self.native, self._names))
 
     def prepared(self, *arrays: object, **named: object) -> Callable[[], object]:
         """The call alone, for timing: the inputs are in TVM's memory, nothing is copied out."""
         self._check_host()
-        tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
-        call = runtime.calling(runtime.session(self.native), self._names, tensors)[0]
+        tensors = [executor.to_tensor(a) for a in self._ordered(arrays, named)]
+        call = executor.calling(executor.session(self.native), self._names, tensors)[0]
         return lambda: forked.run(call)
 
     def _check_host(self) -> None:
-        if self.target is not None:
+        """Of what was built here: `load` looks at a file's."""
+        if self.file is None and self.target is not None:
+            from ..machine import host
+
             host.check_runs(self.target, "library")
 
     @property
@@ -157,25 +154,13 @@ class Library:
         there is none, ToolError where it does not compile. Whole or not at all: InputError where it
         cannot be written.
         """
+        from .exporting import export  # it needs TVM's compiler
+
         if self.file is not None:  # TVM cannot write what it loaded
             with written(expanded(path)) as part:
                 copy_loaded(self.file, part, self._stamp)
-            return
-        check_compiler("export_library")
-        calls = runtime.python_functions(self.native)
-        note = Note(
-            self.target, self.inputs, self.outputs, self.versions, self.report, calls,
-            self.weights, self.index_bounds, self.sizes, self.memory,
-            self.least_sizes, self.bounded_by,
-        )  # fmt: skip
-        how = {"fpack_imports": packed, "options": ["-O2"]} if self.weights == "float16" else {}
-        with written(expanded(path)) as part, tempfile.TemporaryDirectory() as folder:
-            try:
-                notes = [write_note(Path(folder), note)]
-                self.native.export_library(str(part), addons=notes, **how)
-            except RuntimeError as err:  # so TVM hands on what the linker said
-                raise InputError(f"{path} cannot be written: {_said(err)}") from err
-            sealed(part)
+        else:
+            export(self, path)
 
 
 class Session:
@@ -197,7 +182,7 @@ class Session:
     @staticmethod
     def tensor(array: np.ndarray) -> NDArray:
         """A copy of an array as an aligned TVM tensor."""
-        return runtime.to_tensor(np.asarray(array))
+        return executor.to_tensor(np.asarray(array))
 
 
 def _first(arrays: Sequence[object], named: Mapping[str, object]) -> object:
@@ -208,43 +193,3 @@ def _first(arrays: Sequence[object], named: Mapping[str, object]) -> object:
 
 def _as_list(out: object) -> Sequence[object]:
     return out if isinstance(out, (list, tuple)) else [out]
-
-
-def _said(err: RuntimeError) -> str:
-    """The linker's own line."""
-    told = (line for line in str(err).splitlines() if "ld:" in line or ": error:" in line)
-    return next(told, one_line(err))
-
-
-def load(path: str | Path, like: Library | None = None) -> Library:
-    """A library that `export_library` wrote, which can be called at once. `like` gives the inputs
-    and outputs of a file that does not say them: another tool's.
-
-    Raises, before any of its code is loaded: DamagedFile if it was cut off or holds other bytes,
-    TargetError if it is for another CPU or generation of TVM, InputError if it is no library.
-    """
-    path = expanded(path)
-    note, now = read_note(path), stamp(path)
-    built_by = note.versions.get("generation", GENERATION)
-    if built_by != GENERATION:
-        raise TargetError(
-            f"{path}: built by TVM {note.versions.get('tvm')} ({built_by}), which TVM "
-            f"{tvm.__version__} ({GENERATION}) cannot load; build it again with this one"
-        )
-    if note.target is not None:
-        host.check_runs(note.target, str(path))
-    native = native_module(path, now)
-    known = note if like is None else like
-    return Library(
-        native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
-        versions=note.versions, weights=note.weights, index_bounds=note.index_bounds,
-        sizes=note.sizes, least_sizes=note.least_sizes, bounded_by=note.bounded_by,
-        memory=note.memory, file=path, _stamp=now,
-    )  # fmt: skip
-
-
-def weights_once(native: Executable) -> Executable:
-    """What relay.build returned, without TVM 0.17's second copy of every weight, as `build` does
-    it; an Executable of Relax as it is: it holds each weight once.
-    """
-    return runtime.weights_once(native)

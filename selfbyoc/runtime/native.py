@@ -7,10 +7,13 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import InputError, one_line
-from ..tvm import load_shared, tvm
-from ..tvm.types import Module
+from .executors.generation import executor
+
+if TYPE_CHECKING:
+    from ..tvm.types import Module
 
 Stamp = tuple[int, int, int, int]  # what tells a file from its next version
 _loaded: set[Path] = set()
@@ -57,11 +60,11 @@ def native_module(path: Path, now: Stamp) -> Module:
 
 def _module(path: Path, place: Path) -> Module:
     if place not in _loaded:
-        return tvm.runtime.load_module(str(path))
+        return executor.load_module(str(path))
     with tempfile.TemporaryDirectory() as folder:
         link = Path(folder) / path.name
         link.symlink_to(place)
-        return load_shared(str(link))
+        return executor.load_module(str(link))
 
 
 def _is_mapped(device: int, number: int, place: Path) -> bool:

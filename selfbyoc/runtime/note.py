@@ -16,10 +16,6 @@ from typing import Any, BinaryIO
 from ..common import structured
 from ..common.files import opened
 from ..errors import DamagedFile, TargetError, one_line
-from ..partition.report import Report
-from ..tvm import GENERATION, make_target, target_dict, tvm
-from ..tvm.types import Target
-from ..version import __version__
 from .integrity import GONE, OWNER, SEAL, TEXT, read_whole
 from .signature import Tensor
 from .sizes import Size
@@ -44,25 +40,15 @@ static const char selfbyoc_note[] __attribute__((used)) = %(quoted)s;
 
 @dataclass(frozen=True)
 class Note:
-    """Empty where the file has none: another tool's export."""
+    """What it says, as JSON has it. Empty where the file has none: another tool's export.
 
-    target: Target | None = None  # a Target
-    inputs: tuple[Tensor, ...] = ()
-    outputs: tuple[Tensor, ...] = ()
-    versions: dict[str, str] = field(default_factory=dict)
-    report: Report | None = None
-    python: tuple[str, ...] = ()  # functions of TVM's Python package that it calls
-    weights: str = "float32"  # as the file holds those of float32
-    index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
-    sizes: dict[str, Size] = field(default_factory=dict)
-    memory: int | None = None
-    least_sizes: dict[str, int] = field(default_factory=dict)
-    bounded_by: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A note as JSON has it."""
+    target        as a dict, which a Target is made of
+    architecture  of the code; features: of those that count, what it may use. None: not said
+    report        of the partitioning, as data
+    python        functions of TVM's Python package that it calls
+    weights       how the file holds those of float32
+    is_sealed     another note has the checksum
+    """
 
     target: dict[str, Any] | None = None
     inputs: tuple[Tensor, ...] = ()
@@ -76,40 +62,14 @@ class _Written:
     memory: int | None = None
     least_sizes: dict[str, int] = field(default_factory=dict)
     bounded_by: dict[str, str] = field(default_factory=dict)
-    is_sealed: bool = False  # another note has the checksum
-
-
-def versions() -> dict[str, str]:
-    """What builds here."""
-    llvm = tvm.target.codegen.llvm_version_major()
-    return {
-        "selfbyoc": __version__, "tvm": tvm.__version__, "generation": GENERATION,
-        "llvm": str(llvm),
-    }  # fmt: skip
+    architecture: str = ""
+    features: tuple[str, ...] | None = None
+    is_sealed: bool = False
 
 
 def write_note(folder: Path, note: Note) -> str:
     """A source file to link into the library, C and C++ alike; -> its path."""
-    target = None if note.target is None else target_dict(note.target)
-    report = None if note.report is None else note.report.data()
-    data = asdict(
-        _Written(
-            target,
-            note.inputs,
-            note.outputs,
-            note.versions,
-            report,
-            note.python,
-            note.weights,
-            note.index_bounds,
-            note.sizes,
-            note.memory,
-            note.least_sizes,
-            note.bounded_by,
-            is_sealed=True,
-        )
-    )
-    text = _BEGIN.decode()[:-2] + json.dumps(data)
+    text = _BEGIN.decode()[:-2] + json.dumps(asdict(replace(note, is_sealed=True)))
     content = folder / "selfbyoc_note.json"
     content.write_bytes(text.encode() + b"\0")
     names = {
@@ -138,20 +98,10 @@ def read_note(path: Path) -> Note:
     if not found:
         return Note()
     try:
-        written = structured.read(_Written, found.decode())
-        note = Note(
-            inputs=written.inputs, outputs=written.outputs, versions=written.versions,
-            python=written.python, weights=written.weights, index_bounds=written.index_bounds,
-            sizes=written.sizes, memory=written.memory, least_sizes=written.least_sizes,
-            bounded_by=written.bounded_by,
-        )  # fmt: skip
-        if written.report is not None:
-            note = replace(note, report=Report.from_data(written.report))
-        if written.target is not None:
-            note = replace(note, target=make_target(written.target))
-    except Exception as err:  # TVM raises plain errors of many kinds for what is no target
+        note = structured.read(Note, found.decode())
+    except ValueError as err:
         raise TargetError(f"{path}: its note cannot be read: {one_line(err)}") from err
-    if written.is_sealed and told.is_elf and not told.is_sealed:  # nor was the text a note
+    if note.is_sealed and told.is_elf and not told.is_sealed:  # nor was the text a note
         raise DamagedFile(f"{path} is damaged: {GONE}")
     return note
 

@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, did_you_mean
 from ..graph import type_text
-from ..partition.source_names import names_of
-from ..tvm import GENERATION
-from ..tvm.types import IRModule
 from .exchange import as_array
-
-if TYPE_CHECKING:
-    from ..graph import Value
 
 # Name, shape (None: dynamic), dtype. Plain data: it is written into the exported file.
 Tensor = tuple[str, tuple[int | None, ...], str]
 _MOST = 8  # inputs that an error lists
-
-
-def signature_of(mod: IRModule) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The inputs and the outputs of a module's `main`, with the names of the source model."""
-    from ..ir.generation import ir
-
-    inputs, outputs = ir.parameters(mod["main"]), ir.results(mod["main"])
-    source = names_of(mod)
-    names = [v.name for v in inputs]
-    if GENERATION == "relax" and _fit(source.inputs, inputs):  # Relay's executor goes by names
-        names = list(source.inputs)
-    told = source.outputs if _fit(source.outputs, outputs) else _numbered(len(outputs))
-    return (
-        tuple((n, v.shape, v.dtype) for n, v in zip(names, inputs, strict=True)),
-        tuple((n, v.shape, v.dtype) for n, v in zip(told, outputs, strict=True)),
-    )
-
-
-def _fit(names: Sequence[str], values: Sequence[Value]) -> bool:
-    return len(names) == len(values) == len(set(names))
-
-
-def _numbered(count: int) -> list[str]:
-    return ["output"] if count == 1 else [f"output_{n}" for n in range(count)]
 
 
 def ordered(

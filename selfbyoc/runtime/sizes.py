@@ -1,5 +1,6 @@
-"""Symbolic sizes of a library's inputs: axes that have one size, and the largest that it may be;
-and sizes that are expressions of others.
+"""What a library asks of the arrays that it is given, beside their types: symbolic sizes (axes that
+have one size, the largest that it may be, sizes that are expressions of others), and numbers that
+are indices.
 """
 
 from __future__ import annotations
@@ -9,50 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import InputError
-from ..ir.symbols import Range
 from ..models.dim_names import value_of
-from ..tvm import GENERATION
-from ..tvm.types import IRModule
 from .signature import Tensor
 
+IndexBounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest number
 # The largest size (None: any), and where it is: input and axis.
 Size = tuple[int | None, tuple[tuple[int, int], ...]]
-
-
-def sizes_of(mod: IRModule) -> dict[str, Size]:
-    """The symbols of a module's `main`, by name."""
-    if GENERATION == "relay":
-        from ..ir.relay.any import names_of
-
-        names = names_of(mod["main"])
-        symbols = dict.fromkeys(names.values())
-        return {name: (None, tuple(at for at in names if names[at] == name)) for name in symbols}
-    from ..ir.relax.symbols import casts, places, ranges
-
-    within = ranges(mod["main"])
-    found = {**places(mod["main"]), **casts(mod["main"])}
-    return {name: (within.get(name, Range()).most, at) for name, at in found.items()}
-
-
-def least_sizes(mod: IRModule) -> dict[str, int]:
-    """The least sizes of a module's symbols, where that is more than 0."""
-    if GENERATION == "relay":
-        return {}
-    from ..ir.relax.symbols import places, ranges
-
-    known = places(mod["main"])
-    found = ranges(mod["main"]).items()
-    return {name: each.least for name, each in found if each.least and name in known}
-
-
-def bounded_by(mod: IRModule) -> dict[str, str]:
-    """Who says what the largest sizes of a module's symbols are, as far as that is known."""
-    if GENERATION == "relay":
-        return {}
-    from ..ir.relax.symbols import bounded_by, places
-
-    known = places(mod["main"])
-    return {name: by for name, by in bounded_by(mod["main"]).items() if name in known}
 
 
 def check_sizes(
@@ -83,3 +46,21 @@ def check_sizes(
 
 def _said(inputs: Sequence[Tensor], size: int, position: int, axis: int) -> str:
     return f"{size} in axis {axis} of input {inputs[position][0]!r}"
+
+
+def check_indices(
+    bounds: IndexBounds, inputs: Sequence[Tensor], arrays: Sequence[np.ndarray]
+) -> None:
+    """Raises InputError for a number that is no index of anything."""
+    if not bounds:
+        return
+    for (name, _, _), array in zip(inputs, arrays, strict=True):
+        if name not in bounds or not array.size:
+            continue
+        low, high = bounds[name]
+        if int(array.min()) < low or int(array.max()) > high:
+            where = tuple(int(n) for n in np.argwhere((array < low) | (array > high))[0])
+            raise InputError(
+                f"input {name!r}: expected indices from {low} to {high}, found {array[where]} at "
+                f"{list(where)}"
+            )

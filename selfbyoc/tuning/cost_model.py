@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from ..common.optional import does_not_serve, is_installed
+from ..common.threads import core_count
 from ..errors import FallbackWarning, InputError, MissingExtra, ToolError
-from ..machine import host
 from ..tvm.tune import xgboost_model
 
 MODELS = ("auto", "xgb", "random", "none")
@@ -38,5 +38,5 @@ def chosen_model(ms: ModuleType, asked: Any, seed: int) -> Any:
         raise MissingExtra(
             "xgboost is missing: pip install 'selfbyoc[cost-model]', or cost_model='none'"
         )
-    cores = host.cores()
-    return xgboost_model(num_warmup_samples=_WARM_UP, num_tuning_cores=cores)
+    count = core_count()
+    return xgboost_model(num_warmup_samples=_WARM_UP, num_tuning_cores=count)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..codegen.records.record import FAILED, begin
 from ..codegen.target import host_target
 from ..common.files import expanded
+from ..common.threads import core_count
 from ..errors import InputError, TuningError
 from ..machine import host
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
@@ -88,7 +89,7 @@ def tune(
     lanes = _lanes(tasks, tracker)
     model = chosen_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
-        run = Run(found, folder, Path(scratch), Builders(BUILDERS or host.cores()), Pool(lanes))
+        run = Run(found, folder, Path(scratch), Builders(BUILDERS or core_count()), Pool(lanes))
         run.progress, run.begun, run.from_memory = progress, begun, from_memory(tasks)
         run.deadline = None if seconds is None else begun + seconds * (1 - _RESERVED)
         with closing(run):

@@ -6,30 +6,24 @@ has both graph IRs counts as Relay: its Relax is not the one this library is tes
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from ..common.generation import GENERATION
 from ..common.supported import check_imported, check_installed
-from ..common.without import without
+from ..common.without import without_pytorch
 from .target_data import target_data
 from .types import Attr, Block, Buffer, Expr, Module, NDArray, PackedFunc, PrimFunc, TirNode
 
 check_installed()
 
-# tvm_ffi asks PyTorch whether there is a GPU; else that starts CUDA, which no fork could use then.
-os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-
 import numpy as np  # noqa: E402
 
-# tvm_ffi imports PyTorch where it is installed, for seconds, and needs it for nothing here.
-with without("torch"):
+with without_pytorch():
     import tvm
 
-GENERATION = "relay" if importlib.util.find_spec("tvm.relay") else "relax"
 check_imported(tvm.__version__, GENERATION)
 
 from tvm import te, topi  # noqa: E402 (re-exported: schedules reach TVM through this module)
@@ -72,7 +66,7 @@ else:
     StringImm = tir.StringImm
 
 # Beside what is defined here.
-__all__ = ["te", "tir", "topi", "tvm"]
+__all__ = ["GENERATION", "te", "tir", "topi", "tvm"]
 
 
 def make_target(target: tvm.target.Target | dict[str, Attr] | str) -> tvm.target.Target:

@@ -4,17 +4,20 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import selfbyoc
+from selfbyoc import op
 from selfbyoc.common.after_import import after_import
 from selfbyoc.common.without import without
 from selfbyoc.tvm import GENERATION
 
 
-def told(code, **env):
+def told(code, *arguments, **env):
     """What a process of its own prints."""
-    own = {**os.environ, **env}
-    done = subprocess.run([sys.executable, "-c", code], env=own, capture_output=True, text=True)
+    own, command = {**os.environ, **env}, [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, env=own, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -41,6 +44,54 @@ def test_the_passes_alone_have_it():
     code = "from selfbyoc.transform import Partition; import tvm; "
     code += f"print(tvm.get_global_func('{GENERATION}.ext.tefuse') is not None)"
     assert told(code) == ["True"]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A small library."""
+    weight = np.random.default_rng(0).standard_normal((10, 64), np.float32)
+    inputs = {"x": ((8, 64), "float32"), "weight": (weight.shape, "float32")}
+    program = lambda x, weight: op.softmax(op.dense(x, weight))  # noqa: E731
+    mod = selfbyoc.emit(program, inputs, {"weight": weight})
+    path = tmp_path_factory.mktemp("library") / "model.so"
+    selfbyoc.build(mod).export_library(path)
+    return path
+
+
+CALLED = """
+import sys, numpy as np, selfbyoc
+library = selfbyoc.load(sys.argv[1])
+(y,) = library(np.ones((8, 64), "float32"))
+library.prepared(np.ones((8, 64), "float32"))()
+print(y.shape == (8, 10), "tvm" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="the graph executor's Python is in tvm")
+def test_a_library_is_loaded_and_called_without_tvm(file):
+    assert told(CALLED, file) == ["True", "False"]
+
+
+def test_what_a_note_holds_is_made_when_it_is_asked_for(file):
+    """And TVM, which is imported then, takes over what is loaded."""
+    code = (
+        CALLED
+        + """
+print(library.report.counts, library.target.kind)
+x = np.ones((8, 64), "float32")
+print((library(x)[0] == y).all())
+session = library.session()
+print(session(session.tensor(x))[0].numpy().shape == y.shape)
+"""
+    )
+    assert told(code, file)[2:] == ["{'dense':", "1,", "'softmax':", "1}", "llvm", "True", "True"]
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="the graph executor's Python is in tvm")
+def test_run_imports_no_tvm(file):
+    code = "import sys; from selfbyoc.__main__ import main; assert not main(['run', sys.argv[1]]); "
+    code += "print('tvm' in sys.modules)"
+    assert told(code, file)[-1] == "False"
 
 
 def test_tvm_imports_no_pytorch():

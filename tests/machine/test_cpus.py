@@ -9,8 +9,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
+from selfbyoc.common import cpu_features
 from selfbyoc.errors import InputError, TargetError, TuningError
-from selfbyoc.machine import host, host_features
+from selfbyoc.machine import host
 from selfbyoc.machine.features import check_cpu, features_of, known_cpus
 from selfbyoc.tvm import GENERATION, make_target, target_dict
 
@@ -100,7 +101,7 @@ def rows(**bits):
     found = {row: [0] * 8 for row in (0, 1, 2, 6)}
     for kind, offset in (("has", 0), ("force", 4)):
         for name in bits.get(kind, ()):
-            row, register, bit, _ = host_features.X86[name]
+            row, register, bit, _ = cpu_features.X86[name]
             found[row][register + offset] |= 1 << bit
     return found
 
@@ -117,17 +118,17 @@ def rows(**bits):
     ],
 )  # fmt: skip
 def test_registers_that_the_system_saves(has, force, expected):
-    assert host_features.from_cpuid(rows(has=has, force=force)) == expected
+    assert cpu_features.from_cpuid(rows(has=has, force=force)) == expected
 
 
 @X86
 def test_the_kernel_agrees_with_the_c_library(monkeypatch):
-    asked = host_features._x86()
-    monkeypatch.setattr(host_features, "_cpuid", lambda: None)
-    if not host_features.cpuinfo():
+    asked = cpu_features._x86()
+    monkeypatch.setattr(cpu_features, "_cpuid", lambda: None)
+    if not cpu_features.cpuinfo():
         pytest.skip("no flags in /proc/cpuinfo")
     assert "sse3" in asked
-    assert asked <= host_features._x86()  # under an emulator that shows the machine below
+    assert asked <= cpu_features._x86()  # under an emulator that shows the machine below
 
 
 def test_what_the_name_promises_and_the_system_keeps_is_switched_off(monkeypatch):

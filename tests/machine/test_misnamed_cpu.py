@@ -2,7 +2,8 @@
 
 import pytest
 
-from selfbyoc.machine import host, host_features, machine
+from selfbyoc.common import cpu_features
+from selfbyoc.machine import host, machine
 from selfbyoc.machine.features import known_cpus
 from selfbyoc.tvm import make_target, tvm
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.skipif(
 ROCKET_LAKE = frozenset(
     {"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512cd", "avx512vnni"}
 )
-SAPPHIRE_RAPIDS = frozenset(host_features.X86) - {
+SAPPHIRE_RAPIDS = frozenset(cpu_features.X86) - {
     "sse4a", "tbm", "xop", "fma4", "avxifma", "avxvnniint8", "avxneconvert", "avxvnniint16",
 }  # fmt: skip
 
@@ -24,7 +25,7 @@ def pretend(monkeypatch):
     def pretending(name, features):
         monkeypatch.delenv(host.PRETENDED, raising=False)
         monkeypatch.setattr(tvm.target.codegen, "llvm_get_system_cpu", lambda: name)
-        monkeypatch.setattr(host_features, "detected", lambda _: features)
+        monkeypatch.setattr(cpu_features, "detected", lambda _: features)
         host._cpu.cache_clear()
 
     yield pretending

@@ -283,6 +283,7 @@ def test_the_neutral_graph_knows_nothing_else():
         "partition/unfuse",
         "codegen",
         "runtime",
+        "runtime/executors",
         "analysis/verify",
     ],
 )
@@ -313,14 +314,16 @@ def test_generations_come_in_pairs(name):
         },
         "partition/unfuse": {"unfused"},
         "codegen": {"composites", "read", "build_target", "codegen", "register"},
-        "runtime": {
-            "compile_module",
+        "runtime": {"compile_module", "python_functions", "weights_once"},
+        "runtime/executors": {
+            "load_module",
             "session",
             "calling",
             "bound",
             "bound_arrays",
             "to_tensor",
-            "weights_once",
+            "view_of",
+            "copied",
         },
         "analysis/verify": {"subgraph", "unfused"},
     }[name]

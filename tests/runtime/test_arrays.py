@@ -8,7 +8,7 @@ from selfbyoc import emit, op
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.alignment import ALIGNED, lies_well
 from selfbyoc.runtime.exchange import as_array
-from selfbyoc.runtime.generation import runtime
+from selfbyoc.runtime.executors.generation import executor
 from selfbyoc.runtime.library import Session
 from selfbyoc.tvm import GENERATION
 
@@ -127,8 +127,8 @@ def test_bools():
 
 def test_what_lies_well_is_not_copied(library, monkeypatch):
     library(aligned(X, 4), aligned(W, 4))  # both in the library's own memory
-    shared, road = [], runtime.from_dlpack
-    monkeypatch.setattr(runtime, "from_dlpack", lambda a: shared.append(a) or road(a))
+    shared, road = [], executor.from_dlpack
+    monkeypatch.setattr(executor, "from_dlpack", lambda a: shared.append(a) or road(a))
     x, w = aligned(X), aligned(W, 4)
     library(x, w)
     assert [a is x for a in shared] == [True]

@@ -215,7 +215,8 @@ NASTY = ['"', "\\", "??/", "a\nb", "\0", "\x1b[2J", "ä", "\U0001f600", 'selfbyo
 
 def test_names_of_any_letters(tmp_path):
     """Through the compiler."""
-    note = Note(inputs=tuple((name, (1, None), "float32") for name in NASTY))
+    inputs = tuple((name, (1, None), "float32") for name in NASTY)
+    note = Note(inputs=inputs, is_sealed=True)
     path, compiler = tmp_path / "note.so", os.environ.get("CXX", "g++")
     source = write_note(tmp_path, note)
     served(does_not_compile(compiler))

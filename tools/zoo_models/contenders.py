@@ -15,7 +15,7 @@ from selfbyoc.commands.bench import worker
 from selfbyoc.commands.bench.contenders import CONTENDERS, Built, Contender
 from selfbyoc.commands.bench.contenders.contender import Inputs
 from selfbyoc.commands.bench.setting import Setting
-from selfbyoc.runtime.generation import runtime
+from selfbyoc.runtime.executors.generation import executor
 
 from .catalogue import catalogue
 from .model import Made, Model
@@ -43,8 +43,8 @@ def _selfbyoc(folder: str, inputs: Inputs, setting: Setting) -> Built:
         mod = selfbyoc.from_torch(exported(made))
     library = selfbyoc.build(mod, setting.tvm_target(), cache=False)
     names = [name for name, _, _ in library.inputs]
-    tensors = [runtime.to_tensor(array) for array in inputs.values()]
-    run, outputs = runtime.calling(runtime.session(library.native), names, tensors)
+    tensors = [executor.to_tensor(array) for array in inputs.values()]
+    run, outputs = executor.calling(executor.session(library.native), names, tensors)
     return Built(run, outputs)
 
 

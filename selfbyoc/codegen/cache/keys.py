@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ...common.probes import SERVES
+from ...common.threads import core_count
 from ...graph import OpGraph, Value
 from ...machine import host
 from ...tvm import GENERATION, structural_hash, target_dict, tvm
@@ -33,7 +34,7 @@ def of_functions(functions: Sequence[PrimFunc], target: Target, config: Mapping[
     How they are lowered it does not say: that is in the sources.
     """
     code = [fact for func in functions for fact in _code(func)]
-    facts = [*code, target_dict(target), host.cores(), dict(config), *compiler()]
+    facts = [*code, target_dict(target), core_count(), dict(config), *compiler()]
     return digest(["code", _LOWERED_BY, *facts])
 
 
@@ -60,7 +61,7 @@ def of_inputs(names: Iterable[str], graph: OpGraph, attrs: Attrs, target: Target
         return None
     return digest(
         ["inputs", list(names), graph_data(graph), dict(attrs), target_dict(target), code,
-         _environment(), host.cpu(), host.cores(), host.cache_bytes(), *compiler()]
+         _environment(), host.cpu(), core_count(), host.cache_bytes(), *compiler()]
     )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...common.threads import core_count
 from ...language.decisions import Choice, deciding
-from ...machine import host
 from ...tvm import GENERATION, target_dict
 from ...tvm.types import Attr, PrimFunc, Target
 from ..apply import Scheduled
@@ -36,8 +36,8 @@ def workload_key(source: External) -> str:
 
 def place_of(target: Target) -> Place:
     """Where a record of a kernel for this target holds."""
-    cores = int(target.attrs.get("num-cores") or 0) or host.cores()
-    return Place(GENERATION, decisive(target_dict(target)), cores)
+    count = int(target.attrs.get("num-cores") or 0) or core_count()
+    return Place(GENERATION, decisive(target_dict(target)), count)
 
 
 def about(source: External) -> str:

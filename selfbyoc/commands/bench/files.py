@@ -17,7 +17,8 @@ from ...errors import InputError, did_you_mean
 from ...models.generation import tvm_road
 from ...models.shapes import Shape, parse_shapes
 from ...runtime.build import build
-from ...runtime.library import Library, load
+from ...runtime.library import Library
+from ...runtime.loading import load
 from ...runtime.timing import Latency, latency
 from ...tvm.types import Executable, IRModule, Target
 from ..console import PlainTable

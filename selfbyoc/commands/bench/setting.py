@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass, replace
 
 from ...codegen.target import decisive, host_target
+from ...common.threads import core_count, count
 from ...errors import InputError, TargetError
 from ...machine import host
 from ...partition import check_target
-from ...runtime.threads import count
 from ...tvm import make_target, target_dict
 from ...tvm.types import Target
 
@@ -71,8 +71,7 @@ def _setting(threads: int, target: dict[str, object]) -> Setting:
 def _threads(asked: int | None) -> int:
     if asked is None:
         return count()
-    if not 1 <= asked <= host.cores():
-        raise InputError(
-            f"threads: expected 1 to {host.cores()}, this process's cores, not {asked}"
-        )
+    if not 1 <= asked <= core_count():
+        expected = f"expected 1 to {core_count()}, this process's cores"
+        raise InputError(f"threads: {expected}, not {asked}")
     return asked

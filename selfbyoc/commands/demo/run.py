@@ -18,6 +18,7 @@ from ...analysis.melting.report import melting
 from ...codegen.target import host_target
 from ...common.files import write_text
 from ...common.optional import extra
+from ...common.threads import count
 from ...graph import OpGraph
 from ...models.generation import tvm_road
 from ...models.onnx_model import graph_of, import_onnx, light_model, random_inputs
@@ -25,7 +26,6 @@ from ...partition import partition_for_tefuse
 from ...partition.report import Report, report
 from ...runtime.build import build
 from ...runtime.library import Library
-from ...runtime.threads import count
 from ...runtime.timing import Latency, latency
 from ...runtime.tolerance import first_wrong, longest_reduction, tolerance
 from ...tvm import GENERATION, tvm

@@ -21,7 +21,7 @@ from ...models.generation import tvm_road
 from ...partition import decide_on, partition_for_tefuse
 from ...partition.report import report
 from ...runtime.build import build
-from ...runtime.generation import runtime
+from ...runtime.executors.generation import executor
 from ...runtime.library import Library
 from ...tvm.types import IRModule
 from .grow import twin
@@ -201,5 +201,5 @@ def _by_tvm(
     program: Program, setting: Setting, names: Sequence[str]
 ) -> Callable[[Mapping[str, Array]], list[Array]]:
     mod = model(program, numbers(program, graph_of(program), "random"))
-    call = runtime.bound_arrays(tvm_road.default_build(mod, setting.of(program)), names)
+    call = executor.bound_arrays(tvm_road.default_build(mod, setting.of(program)), names)
     return lambda given: call([given[name] for name in names])

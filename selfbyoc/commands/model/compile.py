@@ -12,7 +12,7 @@ from rich.console import Console
 from ...partition import check_target
 from ...runtime.build import build
 from ...runtime.generation import runtime
-from ...runtime.signature import signature_of
+from ...runtime.interface import signature_of
 from ..build_progress import building
 from ..model_file import composites_in, imported, naming
 from ..progress import step

@@ -13,18 +13,19 @@ import numpy as np
 from rich.console import Console
 
 from ...common.files import written
+from ...common.threads import count
 from ...errors import InputError, did_you_mean, one_line
 from ...models.shapes import Shape, parse_shapes
-from ...runtime.library import Library, load
+from ...runtime.library import Library
+from ...runtime.loading import load
 from ...runtime.signature import Tensor, checked
-from ...runtime.threads import count
 from ...runtime.timing import latency
 from ..bench.inputs import made_up
 from ..model_file import LIBRARIES
 from ..open_inputs import shapes_at
 from ..progress import step
 from .library_options import Named
-from .show import tensor_table
+from .tensor_table import tensor_table
 
 WINDOWS, BUDGET = 15, 3.0  # of 20 ms; seconds
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from ...codegen.target import host_target
 from ...errors import InputError
-from ...graph import type_text
 from ...ir.generation import ir as reader
 from ...machine import host
 from ...partition import check_target, is_partitioned, partition_for_tefuse
 from ...partition.report import Report, report
 from ...printable import counted
-from ...runtime.note import Note, read_note, versions
-from ...runtime.signature import Tensor, signature_of
-from ...runtime.sizes import bounded_by, least_sizes, sizes_of
-from ..console import PlainTable
+from ...runtime.exporting import versions
+from ...runtime.interface import bounded_by, least_sizes, signature_of, sizes_of
+from ...runtime.loading import report_of, target_of
+from ...runtime.note import Note, read_note
+from ...runtime.signature import Tensor
+from ...tvm import target_dict
 from ..model_file import LIBRARIES, composites_in, imported, naming
 from ..progress import step
 from ..tables import taken_table
 from .size_tables import OpenSizes, size_table
+from .tensor_table import tensor_table
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,17 @@ def run(console: Console, asked: Request) -> None:
     is_library = asked.model.suffix.lower() in LIBRARIES
     note = _of_library(asked) if is_library else _of_model(console, asked)
     size = f", {asked.model.stat().st_size / 1e6:.1f} MB" if is_library else ""
-    for line in (f"{asked.model.name}{size}", *_facts(note, is_library)):
+    for line in (f"{asked.model.name}{size}", *_facts(asked.model, note, is_library)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for title, tensors in (("inputs", _named(note)), ("outputs", note.outputs)):
         console.print(tensor_table(title, tensors))
     if note.sizes:
         opened = OpenSizes(note.sizes, note.least_sizes, note.bounded_by)
         console.print(size_table(opened, note.inputs))
-    if note.report is not None:
-        console.print(taken_table(note.report))
-        console.print(f"\n{kernels_line(note.report)}", markup=False, highlight=False)
+    told = report_of(asked.model, note)
+    if told is not None:
+        console.print(taken_table(told))
+        console.print(f"\n{kernels_line(told)}", markup=False, highlight=False)
 
 
 def _of_library(asked: Request) -> Note:
@@ -78,19 +79,20 @@ def _of_model(console: Console, asked: Request) -> Note:
         with reader.by_name():
             inputs, outputs = signature_of(mod)
     return Note(
-        target, inputs, outputs, versions(), report(mod), sizes=sizes_of(mod),
+        target_dict(target), inputs, outputs, versions(), report(mod).data(), sizes=sizes_of(mod),
         least_sizes=least_sizes(mod), bounded_by=bounded_by(mod),
     )  # fmt: skip
 
 
-def _facts(note: Note, is_library: bool) -> list[str]:
+def _facts(path: Path, note: Note, is_library: bool) -> list[str]:
     built = "built by" if is_library else "here"
     told = note.versions
     by = f"selfbyoc {told.get('selfbyoc')}, TVM {told.get('tvm')} ({told.get('generation')})"
-    missing = host.cannot_run(note.target) if note.target is not None else ""
+    target = target_of(path, note)
+    missing = host.cannot_run(target) if target is not None else ""
     lines = [f"  {built}: {by}, LLVM {told.get('llvm')}"]
-    if note.target is not None:
-        lines.append(f"  target: {host.named(note.target)}")
+    if target is not None:
+        lines.append(f"  target: {host.named(target)}")
     if note.weights != "float32":
         lines.append(f"  weights: {note.weights} in the file, float32 when computing")
     if note.python:
@@ -110,22 +112,6 @@ def _named(note: Note) -> list[Tensor]:
 def needs_python(functions: Sequence[str]) -> str:
     """Who can run a file that calls these."""
     return f"needs Python with tvm.relax: {', '.join(functions)}"
-
-
-def tensor_table(title: str, tensors: Sequence[Tensor], *more: tuple[str, list[str]]) -> Table:
-    """Names and types, and further columns of one text a tensor."""
-    table = PlainTable(
-        title=f"\n{title}", title_justify="left", title_style="bold", show_edge=False,
-        pad_edge=False,
-    )  # fmt: skip
-    table.add_column("name", overflow="fold")
-    table.add_column("type", overflow="fold")
-    for header, _ in more:
-        table.add_column(header, overflow="fold")
-    for n, (name, shape, dtype) in enumerate(tensors):
-        extra: list[Any] = [texts[n] for _, texts in more]
-        table.add_row(name, type_text(shape, dtype), *extra)
-    return table
 
 
 def kernels_line(found: Report | None) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from rich.table import Table
 
 from ...ir.symbols import Range
+from ...runtime.interface import bounded_by, least_sizes, sizes_of
 from ...runtime.signature import Tensor
-from ...runtime.sizes import Size, bounded_by, least_sizes, sizes_of
+from ...runtime.sizes import Size
 from ...tvm.types import IRModule
 from ..console import PlainTable
 

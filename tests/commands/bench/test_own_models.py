@@ -26,8 +26,8 @@ from selfbyoc.commands.bench.roof import Roof
 from selfbyoc.commands.bench.run import Selection
 from selfbyoc.commands.bench.setting import make_setting
 from selfbyoc.commands.bench.workload import counted
+from selfbyoc.common.threads import core_count
 from selfbyoc.errors import InputError, TargetError, UnsupportedOp
-from selfbyoc.machine import host
 
 ROOF = Roof(1, 100.0, {"memory": 10.0}, 2.0, {})
 QUICK = Method(turns=1, windows=2, window=0.001, warm=0.001)
@@ -110,8 +110,8 @@ def test_everybody_runs_on_as_many_threads():
     assert str(found.with_threads(2)) == "llvm -mcpu=x86-64 -num-cores=2"
     assert found == make_setting(1, '{"kind": "llvm", "mcpu": "x86-64", "num-cores": 1}')
     assert found.tvm_target().attrs["num-cores"] == 1
-    for wrong in (0, host.cores() + 1):
-        with pytest.raises(InputError, match=f"expected 1 to {host.cores()}.*not {wrong}"):
+    for wrong in (0, core_count() + 1):
+        with pytest.raises(InputError, match=f"expected 1 to {core_count()}.*not {wrong}"):
             make_setting(wrong)
 
 

@@ -6,7 +6,7 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc.runtime.relax import session
+from selfbyoc.runtime.executors.relax import session
 from selfbyoc.tvm import tensor
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ....errors import TargetError
-from ....runtime.generation import runtime
+from ....runtime.executors.generation import executor
 from ....runtime.library import Library
 from ....runtime.sizes import check_sizes
 from ..setting import Setting
@@ -36,7 +36,7 @@ def _once(
 def _load(path: str, setting: Setting) -> _Loaded:
     """With the size of its file, which is written once too."""
     library = our_library(path, setting)
-    return library, runtime.session(library.native), cache(partial(_file_bytes, library))
+    return library, executor.session(library.native), cache(partial(_file_bytes, library))
 
 
 def _on_loaded(loaded: _Loaded, inputs: Inputs) -> Built:
@@ -48,7 +48,7 @@ def _on_loaded(loaded: _Loaded, inputs: Inputs) -> Built:
 
 def _static(path: str, inputs: Inputs, setting: Setting) -> Built:
     library = our_library(path, setting, {name: a.shape for name, a in inputs.items()})
-    machine = runtime.session(library.native)
+    machine = executor.session(library.native)
     built = on_machine(machine, names(library), inputs, counts(library))
     return replace(built, file_bytes=partial(_file_bytes, library))
 

@@ -13,7 +13,7 @@ from ....language.known import default_registry
 from ....models.from_onnx import from_onnx
 from ....models.generation import tvm_road
 from ....runtime.build import build
-from ....runtime.generation import runtime
+from ....runtime.executors.generation import executor
 from ....runtime.library import Library
 from ....tvm.types import Module
 from ..setting import Setting
@@ -28,8 +28,8 @@ def on_machine(machine: Module, names: Sequence[str], inputs: Inputs, note: str 
     """
     if len(names) != len(inputs):
         raise InputError(f"TVM kept the inputs {list(names)} of {list(inputs)}")
-    tensors = [runtime.to_tensor(array) for array in inputs.values()]
-    run, outputs = runtime.calling(machine, names, tensors)
+    tensors = [executor.to_tensor(array) for array in inputs.values()]
+    run, outputs = executor.calling(machine, names, tensors)
     return Built(run, outputs, note)
 
 
@@ -48,7 +48,7 @@ def our_library(
 
 
 def _called(library: Library, inputs: Inputs) -> Built:
-    return on_machine(runtime.session(library.native), names(library), inputs, counts(library))
+    return on_machine(executor.session(library.native), names(library), inputs, counts(library))
 
 
 def names(library: Library) -> list[str]:
@@ -72,7 +72,7 @@ def _stacked(path: str, inputs: Inputs, setting: Setting) -> Built:
 
 def _default(path: str, inputs: Inputs, setting: Setting) -> Built:
     native = tvm_road.default_build(from_onnx(path), setting.tvm_target())
-    return on_machine(runtime.session(native), list(inputs), inputs)
+    return on_machine(executor.session(native), list(inputs), inputs)
 
 
 SELFBYOC = Contender("selfbyoc", _selfbyoc)

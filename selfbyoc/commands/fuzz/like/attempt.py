@@ -19,7 +19,7 @@ from ....models.onnx.graph import opset_of
 from ....partition import partition_for_tefuse
 from ....partition.report import report
 from ....runtime.build import build
-from ....runtime.generation import runtime
+from ....runtime.executors.generation import executor
 from ....runtime.library import Library
 from ....runtime.tolerance import bound_of
 from ....tvm.types import IRModule
@@ -203,7 +203,7 @@ def alone(mutant: Mutant, setting: Setting, kind: str, found: Sequence[Array] | 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             mod = from_onnx(model) if found is None else planter.by_frontend(model)
-            call = runtime.bound_arrays(
+            call = executor.bound_arrays(
                 tvm_road.default_build(mod, setting.of(mutant)), list(names.values())
             )
         given = mutant.inputs(kind)

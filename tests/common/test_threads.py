@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from selfbyoc.common.threads import count
 from selfbyoc.errors import InputError
-from selfbyoc.runtime.threads import count
 from selfbyoc.tvm import GENERATION, te
 
 SUPPORT = Path(__file__).parents[1] / "support"

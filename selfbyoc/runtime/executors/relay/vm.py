@@ -6,30 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tvm import relay
 from tvm.runtime.vm import VirtualMachine
 
-from ...codegen.relay import kept_targets
-from ...errors import InputError
-from ...tvm import tvm
-from ...tvm.symbolic import INPUT_ERROR
-from ...tvm.types import Executable, Module, NDArray, Target
-from ..alignment import lies_well
-from .as_tvm_lowers import lowering
-from .least import with_places_checked
-from .shapes import with_shapes_checked
+from ....errors import InputError
+from ....tvm import tvm
+from ....tvm.symbolic import INPUT_ERROR
+from ....tvm.types import Executable, NDArray
+from ...alignment import lies_well
 
 
 def is_machine(native: Executable) -> bool:
     """Whether a library runs on the virtual machine."""
     return getattr(native, "type_key", "") == "VMExecutable"
-
-
-def compile_for_machine(mod: tvm.IRModule, target: Target) -> Module:
-    """A partitioned module -> its executable, which the virtual machine runs."""
-    mod = with_shapes_checked(with_places_checked(mod))
-    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
-        return relay.vm.compile(mod, target=target).mod
 
 
 def machine(native: Executable) -> VirtualMachine:

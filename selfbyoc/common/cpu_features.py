@@ -10,8 +10,13 @@ or another. On ARM the kernel's HWCAP bits tell, which qemu-user answers as well
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+import os
+import platform
+from collections.abc import Iterable, Mapping
 from functools import cache
+
+PRETENDED = "SELFBYOC_CPU"  # the environment's name of a lesser CPU to be
+SPELLINGS = {"amd64": "x86_64", "arm64": "aarch64"}
 
 _EBX, _ECX, _EDX, _EAX = 1, 2, 3, 0
 # Rows of the C library's table (sys/platform/x86.h): CPUID 1, 7, 80000001h and 7 subleaf 1.
@@ -94,6 +99,18 @@ ARM64: dict[str, tuple[int, int]] = {
     "sve2p1": (_HWCAP2, 36),
     "mops": (_HWCAP2, 43),
 }
+
+
+def architecture(name: str = "") -> str:
+    """This machine's, or one of this name, as the system spells it: 'x86_64', 'aarch64', ..."""
+    found = (name or platform.machine()).lower()
+    return SPELLINGS.get(found, found)
+
+
+def surely_has(wanted: str, needed: Iterable[str]) -> bool:
+    """Whether this is such a machine with these features, as far as can be told without LLVM."""
+    found = detected(wanted) if wanted == architecture() else None
+    return found is not None and not os.environ.get(PRETENDED) and found >= set(needed)
 
 
 @cache

@@ -1,0 +1,1 @@
+"""What runs a library, a generation each: TVM's runtime alone, and nothing of its compiler."""

@@ -1,0 +1,70 @@
+"""A library as a file: kernels, weights, and the note that `load` reads."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..common.files import expanded, written
+from ..errors import InputError, one_line
+from ..machine import host
+from ..tvm import GENERATION, target_dict, tvm
+from ..tvm.types import Executable
+from ..version import __version__
+from .generation import runtime
+from .half import packed
+from .integrity import sealed
+from .note import Note, write_note
+from .system_compiler import check_compiler
+
+if TYPE_CHECKING:
+    from .library import Library
+
+
+def versions() -> dict[str, str]:
+    """What builds here."""
+    llvm = tvm.target.codegen.llvm_version_major()
+    return {
+        "selfbyoc": __version__, "tvm": tvm.__version__, "generation": GENERATION,
+        "llvm": str(llvm),
+    }  # fmt: skip
+
+
+def export(library: Library, path: str | Path) -> None:
+    """Write a library that was built here. It needs a C++ compiler; see `export_library`."""
+    check_compiler("export_library")
+    how = {"fpack_imports": packed, "options": ["-O2"]} if library.weights == "float16" else {}
+    with written(expanded(path)) as part, tempfile.TemporaryDirectory() as folder:
+        try:
+            notes = [write_note(Path(folder), note_of(library))]
+            library.native.export_library(str(part), addons=notes, **how)
+        except RuntimeError as err:  # so TVM hands on what the linker said
+            raise InputError(f"{path} cannot be written: {_said(err)}") from err
+        sealed(part)
+
+
+def note_of(library: Library) -> Note:
+    """What a file of a library says of itself."""
+    target, report = library.target, library.report
+    architecture, features = ("", None) if target is None else host.needed(target)
+    return Note(
+        None if target is None else target_dict(target), library.inputs, library.outputs,
+        library.versions, None if report is None else report.data(),
+        runtime.python_functions(library.native), library.weights, library.index_bounds,
+        library.sizes, library.memory, library.least_sizes, library.bounded_by, architecture,
+        features,
+    )  # fmt: skip
+
+
+def _said(err: RuntimeError) -> str:
+    """The linker's own line."""
+    told = (line for line in str(err).splitlines() if "ld:" in line or ": error:" in line)
+    return next(told, one_line(err))
+
+
+def weights_once(native: Executable) -> Executable:
+    """What relay.build returned, without TVM 0.17's second copy of every weight, as `build` does
+    it; an Executable of Relax as it is: it holds each weight once.
+    """
+    return runtime.weights_once(native)
