@@ -164,6 +164,7 @@ def _compiled(mod: IRModule, target: Target, weights: str) -> Library:
         versions=versions(), weights=weights,
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
         least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=made.memory,
+        _lowered=made.lowered,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..tvm.types import Executable
 
@@ -16,9 +16,11 @@ class Compiled(NamedTuple):
     memory       bytes that are planned between kernels; None where sizes without a bound decide
     unscheduled  function -> why it runs as serial loops (Relax)
     serial_sums  those among them that sum anything up: they cost most
+    lowered      the module that the virtual machine's code was made of (Relax)
     """
 
     native: Executable
     memory: int | None
     unscheduled: Mapping[str, str] = MappingProxyType({})
     serial_sums: tuple[str, ...] = ()
+    lowered: Any = None

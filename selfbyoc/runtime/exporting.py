@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from ..machine import host
 from ..tvm import GENERATION, target_dict, tvm
 from ..tvm.types import Executable
 from ..version import __version__
+from .file_weights.generation import files
+from .file_weights.source import write
 from .generation import runtime
 from .half import packed
 from .integrity import sealed
@@ -34,14 +37,28 @@ def versions() -> dict[str, str]:
 def export(library: Library, path: str | Path) -> None:
     """Write a library that was built here. It needs a C++ compiler; see `export_library`."""
     check_compiler("export_library")
-    how = {"fpack_imports": packed, "options": ["-O2"]} if library.weights == "float16" else {}
     with written(expanded(path)) as part, tempfile.TemporaryDirectory() as folder:
+        notes = [write_note(Path(folder), note_of(library))]
         try:
-            notes = [write_note(Path(folder), note_of(library))]
-            library.native.export_library(str(part), addons=notes, **how)
+            _export(library, part, Path(folder), notes)
         except RuntimeError as err:  # so TVM hands on what the linker said
             raise InputError(f"{path} cannot be written: {_said(err)}") from err
         sealed(part)
+
+
+def _export(library: Library, part: Path, folder: Path, notes: list[str]) -> None:
+    """Weights have pages of their own where the system's loader maps them."""
+    native, in_halves = library.native, library.weights == "float16"
+    if sys.platform.startswith("linux"):
+        native, table = files.apart(native, library._lowered)
+        if table.stubs:
+            notes = [*notes, write(folder, table, files.ABI, in_halves)]
+            in_halves = False
+    # What is called in the file is in the file: another library may have the same names.
+    how: dict[str, object] = {"options": ["-O2", "-Wl,-Bsymbolic"]}
+    if in_halves:
+        how["fpack_imports"] = packed
+    native.export_library(str(part), addons=notes, **how)
 
 
 def note_of(library: Library) -> Note:

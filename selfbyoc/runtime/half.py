@@ -1,6 +1,6 @@
-"""A library's data in half the bytes: what TVM reads when it loads a file, with each tensor of
-float32 that float16 can say as float16. Code in the file widens it while the system loads the file,
-into the place where TVM looks, so that whoever runs the file need not know.
+"""A library's data in half the bytes, where weights have no pages of their own (Relay's virtual
+machine): what TVM reads when it loads a file, with each tensor of float32 that float16 can say as
+float16. Code in the file widens it while the system loads the file, into the place where TVM looks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from ..errors import TargetError
 from ..tvm.export import pack_imports
 from ..tvm.types import Module
+from .file_weights.halves import FEWEST, WIDENED, as_halves
 
 # A tensor as TVM writes it, on both generations: a magic number, a reserved one, the device, the
 # number of axes, the dtype; then the extents, the number of bytes, and these.
 _MAGIC = struct.pack("<Q", 0xDD5E40F096B4A13F)
 _HEADER = struct.Struct("<QQiiiBBH")
 _FLOAT = 2  # DLPack's code
-_FEWEST = 1024  # elements; less is not worth a piece of its own
 
 _SOURCE = """#include <stdint.h>
 #include <string.h>
@@ -48,18 +48,7 @@ extern unsigned char %(symbol)s[%(size)d]
 /* The pieces: elements of float16, 0 for bytes as they are; and bytes in the file. */
 static const uint64_t pieces[][2] = {%(pieces)s};
 
-static float widened(uint16_t half) {
-  uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31, rest = half & 1023, bits;
-  float wide = (float)rest * 5.9604644775390625e-8f; /* 2^-24, of what is below float16's normal */
-  if (exponent == 0)
-    memcpy(&bits, &wide, 4);
-  else
-    bits = (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | rest << 13;
-  bits |= sign;
-  memcpy(&wide, &bits, 4);
-  return wide;
-}
-
+%(widened)s
 __attribute__((constructor)) static void selfbyoc_widen(void) {
   const unsigned char* from = selfbyoc_pieces;
   unsigned char* to = selfbyoc_image;
@@ -99,7 +88,10 @@ def packed(module: Module, is_system_lib: bool, prefix: str, folder: str) -> str
     path = Path(folder, "selfbyoc_weights.c")
     listed = ", ".join(f"{{{p.elements}u, {len(p.data)}u}}" for p in pieces)
     quoted = str(data).replace("\\", "\\\\").replace('"', '\\"')
-    names = {"file": quoted, "symbol": symbol, "size": len(image), "pieces": listed}
+    names = {
+        "file": quoted, "symbol": symbol, "size": len(image), "pieces": listed,
+        "widened": WIDENED,
+    }  # fmt: skip
     path.write_text(_SOURCE % names, encoding="utf-8")
     return str(path)
 
@@ -116,10 +108,8 @@ def split(image: bytes) -> Iterator[Piece]:
     """The pieces of an image, in order."""
     done = 0
     for start, count in _tensors(image):
-        wide = np.frombuffer(image, "<f4", count, start)
-        with np.errstate(over="ignore"):
-            half = wide.astype("<f2")
-        if np.array_equal(half.astype("<f4").view("<u4"), wide.view("<u4")):
+        half = as_halves(np.frombuffer(image, "<f4", count, start))
+        if half is not None:
             if start > done:
                 yield Piece(image[done:start])
             yield Piece(half.tobytes(), count)
@@ -133,7 +123,7 @@ def _tensors(image: bytes) -> Iterator[tuple[int, int]]:
     at = image.find(_MAGIC)
     while at >= 0:
         start, count = _elements(image, at)
-        if count >= _FEWEST:
+        if count >= FEWEST:
             yield start, count
         at = image.find(_MAGIC, start + 4 * count)
 

@@ -70,6 +70,7 @@ class Library:
     memory: int | None = field(default=None, repr=False)
     file: Path | None = None  # that it was loaded from
     _stamp: Stamp | None = field(default=None, repr=False)  # of that file
+    _lowered: Any = field(default=None, repr=False)  # what `native` was made of, to be exported
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(

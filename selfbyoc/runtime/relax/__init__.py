@@ -17,7 +17,7 @@ from ..compiled import Compiled
 from .cached_calls import vm_pipeline
 from .computed_sizes import computed_sizes_first
 from .empty import without_empty_constants
-from .memory import PlannedMemory
+from .memory import Watched
 from .rest import ScheduleRest, failing, functions_outside
 from .sums import has_sums
 
@@ -26,14 +26,14 @@ __all__ = ["functions_outside"]
 
 def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:
     """A partitioned module compiled."""
-    planned, config = PlannedMemory(), kernel_config(target)
-    with target, tvm.transform.PassContext(opt_level=3, config=config, instruments=[planned]):
+    watched, config = Watched(), kernel_config(target)
+    with target, tvm.transform.PassContext(opt_level=3, config=config, instruments=[watched]):
         # It puts the kernels into these functions alone; "main" is all that it takes by itself.
         names = ["main", *steps_of(mod)]
         coded = computed_sizes_first(relax.transform.RunCodegen(entry_functions=names)(mod))
         try:
             native, unscheduled, sums = _with_rest(coded, target)
-            return Compiled(native, planned.bytes, unscheduled, sums)
+            return Compiled(native, watched.bytes, unscheduled, sums, watched.lowered)
         finally:
             kernels.forget(coded)
 

@@ -1,4 +1,6 @@
-"""Relax: the memory between kernels that TVM plans."""
+"""Relax: what is to be seen of a module while TVM compiles it: the memory between kernels, and what
+the virtual machine's code is made of.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,12 @@ _ALLOCATES = "relax.memory.alloc_storage"
 
 
 @tvm.instrument.pass_instrument
-class PlannedMemory:
+class Watched:
     """Watches tvm.compile at work."""
 
     def __init__(self) -> None:
         self.bytes: int | None = None  # where all is known when compiling
+        self.lowered: tvm.IRModule | None = None  # after the last pass
 
     def run_after_pass(self, mod: tvm.IRModule, info: tvm.transform.PassInfo) -> None:
         """What TVM calls after each pass."""
@@ -25,6 +28,8 @@ class PlannedMemory:
             storages = [size for func in mod.functions.values() for size in _storages(func)]
             is_known = all(isinstance(size, tir.IntImm) for size in storages)
             self.bytes = sum(map(int, storages)) if is_known else None
+        if str(info.name).endswith("AttachGlobalSymbol"):
+            self.lowered = mod
 
 
 def _storages(func: Function) -> list[PrimExpr]:

@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+from ....errors import InputError
+from ....tvm import load_shared, tensor, tvm  # first: an import of tvm alone is another program's
+
+# isort: split
 from tvm.contrib import graph_executor
 from tvm.runtime.vm import VirtualMachine
 
-from ....errors import InputError
-from ....tvm import load_shared, tensor, tvm
 from ....tvm.types import Executable, Module, NDArray, PackedFunc
 from ...alignment import lies_well, read_only
 from . import vm
