@@ -19,6 +19,8 @@ _used: dict[
 @cache
 def default_registry() -> Registry:
     """The built-in composites, in order of priority."""
+    if not builtin:  # or else a process of ours would find nothing to fuse, and not say so
+        raise RuntimeError("selfbyoc.api is not imported in this process")
     return Registry(builtin)
 
 
