@@ -6,6 +6,7 @@ pipe, so that only one contender runs at a time.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ SLOW = 0.25  # seconds a call from which on nothing is run only to warm up
 
 def main(name: str, descriptor: int, contenders: Sequence[Contender] = CONTENDERS) -> None:
     """Answer requests until the other end closes."""
+    importlib.import_module("selfbyoc.api")  # what the library sets up: its composites, its hook
     build = next(c.build for c in contenders if c.name == name)
     asked = _Answers(build)
     with Connection(descriptor) as pipe:
