@@ -24,6 +24,7 @@ from ..alignment import lies_well, read_only
 from ..compiled import Compiled
 from ..system_compiler import check_compiler
 from .cached_calls import vm_pipeline
+from .calls import kernel_calls
 from .computed_sizes import computed_sizes_first
 from .empty import without_empty_constants
 from .memory import PlannedMemory
@@ -32,7 +33,7 @@ from .sums import has_sums
 
 from_dlpack, Tensor = tvm.runtime.from_dlpack, tvm.runtime.Tensor
 
-__all__ = ["functions_outside"]
+__all__ = ["functions_outside", "kernel_calls"]
 
 
 def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:

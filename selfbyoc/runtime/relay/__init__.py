@@ -23,6 +23,7 @@ from ..alignment import lies_well, read_only
 from ..compiled import Compiled
 from . import vm
 from .as_tvm_lowers import lowering
+from .calls import kernel_calls
 from .memory import planned_memory
 from .vm import compile_for_machine, is_machine, machine
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 Session: TypeAlias = graph_executor.GraphModule | VirtualMachine
 
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
+
+__all__ = ["kernel_calls"]
 
 
 def functions_outside(
