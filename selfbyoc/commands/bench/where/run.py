@@ -16,7 +16,7 @@ from ..process import Failed, Process
 from ..records import OURS, Result
 from ..run import header
 from ..setting import Setting
-from ..workload import Workload
+from ..workload import Workload, counted
 from .limits import kernels_of
 from .model import Model, named, read
 from .placing import grouped
@@ -69,7 +69,8 @@ def _network(
             path = saved(model, Path(folder))
             args = (path, inputs, setting)
             says(f"{workload.name}: run it as it is")
-            expected = expectation(workload, model, path, inputs, 1, method.limit)
+            terms = counted(model).terms
+            expected = expectation(workload, model, path, inputs, terms, method.limit)
             values = _told(Process(OURS, setting.threads, PROCESS), "values", path, inputs)
             ready, failed = build_all(
                 processes, args, method, lambda t: says(f"{workload.name}: {t}")
