@@ -28,9 +28,12 @@ from .quantised import LEVELS
 from .records import Report, Row, read_report
 from .roofline import roofline
 from .run import Selection, run
-from .setting import make_setting
+from .setting import Setting, make_setting
 from .suite import MODELS, NAMED, SWEEP, suite
 from .tables import TITLES, group_table, row_line, summary_lines
+from .where.command import show_where
+from .where.records import is_places, read_places
+from .where.tables import markdown as places_markdown
 
 WIDTH = 160  # of the tables in a pipe or a file
 # In the order of Files.
@@ -61,6 +64,7 @@ class Request:
     resume: bool = False
     roofline: Path | None = None
     markdown: Path | None = None
+    where: bool = False
     list: bool = False
 
 
@@ -70,7 +74,7 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
         console.print(_listing())
         return True
     if asked.markdown is not None:
-        print(shown(markdown(read_report(asked.markdown))))
+        print(shown(_markdown(asked.markdown)))
         return True
     files = [path for path in asked.own if not is_onnx(path)]
     if files:
@@ -79,7 +83,12 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
         return True
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
-    report = _run(console, asked, method or Method())
+    if asked.where:
+        return _show_where(console, asked, method or Method())
+    return _show_report(console, asked, _run(console, asked, method or Method()))
+
+
+def _show_report(console: Console, asked: Request, report: Report) -> bool:
     for group in TITLES:
         if report.group(group):
             console.print("", group_table(report, group))
@@ -91,6 +100,25 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
     if asked.roofline is not None:
         _draw(asked.roofline, report)
     return _all_right(report)
+
+
+def _markdown(path: Path) -> str:
+    if is_places(path):
+        return places_markdown(read_places(path))
+    return markdown(read_report(path))
+
+
+def _show_where(console: Console, asked: Request, method: Method) -> bool:
+    _check_choice(asked)
+    for name in ("lengths", "resume", "roofline"):
+        if getattr(asked, name):
+            raise InputError(f"--{name}: not beside --where")
+    if asked.builds != 1:
+        raise InputError("--builds: not beside --where, which takes one build apart")
+    workloads = own_workloads(asked.own, asked.shape, asked.input)
+    peers = asked.peers.split(",") if asked.peers else []
+    setting, method = _setting(asked), _method(asked, method)
+    return show_where(console, workloads, peers, setting, method, asked.json)
 
 
 def _check_files(asked: Request, files: Sequence[Path]) -> None:
@@ -165,11 +193,8 @@ def _run(console: Console, asked: Request, method: Method) -> Report:
 
 
 def _run_in(folder: Path, console: Console, asked: Request, method: Method) -> Report:
-    selection, setting = _selection(asked, folder), make_setting(asked.threads, asked.target)
-    declared_in(asked.composites)  # what is wrong with one is an error before any is timed
-    mine = tuple(str(path.resolve()) for path in asked.composites)
-    setting = replace(setting, composites=mine, requantize=asked.requantize)
-    method = replace(method, turns=1 if asked.quick else method.turns, builds=asked.builds)
+    selection, setting = _selection(asked, folder), _setting(asked)
+    method = _method(asked, method)
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=console) as progress:
         task = progress.add_task("", total=len(selection.workloads()))
@@ -182,6 +207,17 @@ def _run_in(folder: Path, console: Console, asked: Request, method: Method) -> R
             progress.update(task, description=f"{name}: {text}" if name else text)
 
         return run(selection, method, asked.json, asked.resume, done, says, setting)
+
+
+def _setting(asked: Request) -> Setting:
+    setting = make_setting(asked.threads, asked.target)
+    declared_in(asked.composites)  # what is wrong with one is an error before any is timed
+    mine = tuple(str(path.resolve()) for path in asked.composites)
+    return replace(setting, composites=mine, requantize=asked.requantize)
+
+
+def _method(asked: Request, method: Method) -> Method:
+    return replace(method, turns=1 if asked.quick else method.turns, builds=asked.builds)
 
 
 def _listing() -> Table:

@@ -18,6 +18,7 @@ def add_bench(commands: Commands) -> None:
         % model.so                by itself
         % one.onnx two.onnx --peers onnxruntime
         % model.onnx --lengths length=1,16,128 --size batch=1
+        % model.onnx --where      kernel by kernel, beside the peers' nodes
         % --only attention --quick""",
     )  # fmt: skip
     add = bench.add_argument
@@ -43,17 +44,14 @@ def add_bench(commands: Commands) -> None:
     add("--models", action="store_true", help="also whole models, of floats and in int8")
     add("--quick", action="store_true", help="few windows: numbers to look at, not to quote")
     add("--peers", metavar="NAMES", help="these contenders, by commas; all: the slow ones too")
-    add(
-        "--builds",
-        type=at_least(1),
-        default=1,
-        metavar="N",
-        help="the best of N builds of everybody",
-    )
+    add("--builds", type=at_least(1), default=1, metavar="N", help="the best of N of everybody")
     add("--minilm", type=Path, metavar="FILE", help="model.safetensors of all-MiniLM-L6-v2")
     add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
     add("--resume", action="store_true", help="measure only what the JSON file lacks")
     add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
+    add("--where", action="store_true", help="take each MODEL.onnx apart: what our kernels take, "
+        "what they would take at least, and what ONNX Runtime and OpenVINO take for the same "
+        "nodes")  # fmt: skip
     add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
     add("--list", action="store_true", help="list the workloads and who can take part")
     bench.set_defaults(run=runs("bench.command", "show"))

@@ -104,7 +104,7 @@ def run(
     says("", "the machine's peak and bandwidth")
     report = _resumed(path, setting) if resume else None
     known = {(r.name, r.key) for r in report.rows if r.built and not r.disturbed} if report else ()
-    report = report or _header(setting, method)
+    report = report or header(setting, method)
     with _processes(selection, setting.threads) as processes:
         for workload in workloads:
             if (workload.name, workload.key) in known:
@@ -148,7 +148,7 @@ def _resumed(path: Path | None, setting: Setting) -> Report | None:
     return report
 
 
-def _header(setting: Setting, method: Method) -> Report:
+def header(setting: Setting, method: Method) -> Report:
     facts = {
         "CPU": cpu_name(),
         "LLVM's name of it": host.cpu() or "unknown",

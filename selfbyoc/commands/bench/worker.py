@@ -6,6 +6,7 @@ pipe, so that only one contender runs at a time.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,10 +28,16 @@ if TYPE_CHECKING:
 SLOW = 0.25  # seconds a call from which on nothing is run only to warm up
 
 
-def main(name: str, descriptor: int, contenders: Sequence[Contender] = CONTENDERS) -> None:
+def main(
+    name: str,
+    descriptor: int,
+    contenders: Sequence[Contender] = CONTENDERS,
+    answers: type[Answers] | None = None,
+) -> None:
     """Answer requests until the other end closes."""
+    importlib.import_module("selfbyoc.api")  # what the library sets up: its composites, its hook
     build = next(c.build for c in contenders if c.name == name)
-    asked = _Answers(build)
+    asked = (answers or Answers)(name, build)
     with Connection(descriptor) as pipe:
         while True:
             try:
@@ -58,11 +65,11 @@ def _reason(err: Exception) -> str:
     return one_line(err)
 
 
-class _Answers:
+class Answers:
     """One method for each request."""
 
-    def __init__(self, build: Callable[..., Built]) -> None:
-        self._build = build
+    def __init__(self, name: str, build: Callable[..., Built]) -> None:
+        self.name, self._build = name, build
         self._built: Built | None = None
 
     def built(

@@ -15,13 +15,14 @@ from ...tvm.config import kernel_config
 from ...tvm.types import Executable, Target
 from ..compiled import Compiled
 from .cached_calls import vm_pipeline
+from .calls import kernel_calls
 from .computed_sizes import computed_sizes_first
 from .empty import without_empty_constants
 from .memory import Watched
 from .rest import ScheduleRest, failing, functions_outside
 from .sums import has_sums
 
-__all__ = ["functions_outside"]
+__all__ = ["functions_outside", "kernel_calls"]
 
 
 def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:

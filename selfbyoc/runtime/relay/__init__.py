@@ -14,9 +14,12 @@ from ...tvm import tvm
 from ...tvm.types import Executable, IRModule, Module, PrimFunc, Target
 from ..compiled import Compiled
 from .as_tvm_lowers import lowering
+from .calls import kernel_calls
 from .least import with_places_checked
 from .memory import planned_memory
 from .shapes import with_shapes_checked
+
+__all__ = ["kernel_calls"]
 
 
 def functions_outside(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,16 +16,22 @@ if TYPE_CHECKING:
     import onnxruntime
     import openvino
 
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
 
 def _onnxruntime(path: str, inputs: Inputs, setting: Setting) -> Built:
     return on_session(ort_session(path, setting), inputs)
 
 
-def ort_session(path: str, setting: Setting) -> onnxruntime.InferenceSession:
-    """A model loaded by ONNX Runtime."""
+def ort_session(
+    path: str, setting: Setting, changes: Mapping[str, object] = NOTHING
+) -> onnxruntime.InferenceSession:
+    """A model loaded by ONNX Runtime; `changes` are of the session's options."""
     ort = extra("onnxruntime")
     options = ort.SessionOptions()
     options.intra_op_num_threads = setting.threads
+    for name, value in changes.items():
+        setattr(options, name, value)
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
@@ -42,16 +50,18 @@ def _openvino(path: str, inputs: Inputs, setting: Setting) -> Built:
     return on_compiled(ov_compiled(path, setting), inputs)
 
 
-def ov_compiled(path: str, setting: Setting) -> openvino.CompiledModel:
-    """A model compiled by OpenVINO."""
+def ov_compiled(
+    path: str, setting: Setting, changes: Mapping[str, object] = NOTHING
+) -> openvino.CompiledModel:
+    """A model compiled by OpenVINO, with more settings than these where there are any."""
     openvino = extra("openvino")
     core = openvino.Core()
-    settings = {
+    settings: dict[str, object] = {
         "INFERENCE_NUM_THREADS": setting.threads,
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",
     }
-    return core.compile_model(core.read_model(path), "CPU", settings)
+    return core.compile_model(core.read_model(path), "CPU", settings | dict(changes))
 
 
 def on_compiled(compiled: openvino.CompiledModel, inputs: Inputs) -> Built:
