@@ -29,6 +29,7 @@ from .records import Report, Row, read_report
 from .roofline import roofline
 from .run import Selection, run
 from .setting import Setting, make_setting
+from .start import TURNS, show_starts
 from .suite import MODELS, NAMED, SWEEP, suite
 from .tables import TITLES, group_table, row_line, summary_lines
 from .where.command import show_where
@@ -65,6 +66,7 @@ class Request:
     roofline: Path | None = None
     markdown: Path | None = None
     where: bool = False
+    start: bool = False
     list: bool = False
 
 
@@ -85,6 +87,8 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
         console = SafeConsole(file=console.file, width=WIDTH)
     if asked.where:
         return _show_where(console, asked, method or Method())
+    if asked.start:
+        return _show_starts(console, asked)
     return _show_report(console, asked, _run(console, asked, method or Method()))
 
 
@@ -119,6 +123,18 @@ def _show_where(console: Console, asked: Request, method: Method) -> bool:
     peers = asked.peers.split(",") if asked.peers else []
     setting, method = _setting(asked), _method(asked, method)
     return show_where(console, workloads, peers, setting, method, asked.json)
+
+
+def _show_starts(console: Console, asked: Request) -> bool:
+    _check_choice(asked)
+    default = Request()
+    others = {*ONNX_ONLY, *_OF_FILES} - {"shape", "input", "json", "threads", "start", "quick"}
+    for name in sorted(others):
+        if (getattr(asked, name) or None) != (getattr(default, name) or None):
+            raise InputError(f"--{name}: not beside --start")
+    workloads = own_workloads(asked.own, asked.shape, asked.input)
+    turns = 1 if asked.quick else TURNS
+    return show_starts(console, workloads, _setting(asked), turns, asked.json)
 
 
 def _check_files(asked: Request, files: Sequence[Path]) -> None:

@@ -29,7 +29,7 @@ from ..progress import step
 from .setting import make_setting
 from .tables import milliseconds
 
-ONNX_ONLY = ("peers", "json", "resume", "roofline", "builds", "lengths", "input", "where")
+ONNX_ONLY = ("peers", "json", "resume", "roofline", "builds", "lengths", "input", "where", "start")
 WINDOWS, QUICK, BUDGET = 31, 5, 8.0  # of 20 ms; seconds each
 
 

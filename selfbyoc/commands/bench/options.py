@@ -19,6 +19,7 @@ def add_bench(commands: Commands) -> None:
         % one.onnx two.onnx --peers onnxruntime
         % model.onnx --lengths length=1,16,128 --size batch=1
         % model.onnx --where      kernel by kernel, beside the peers' nodes
+        % model.onnx --start      seconds until the first answer, and memory
         % --only attention --quick""",
     )  # fmt: skip
     add = bench.add_argument
@@ -49,6 +50,8 @@ def add_bench(commands: Commands) -> None:
     add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
     add("--resume", action="store_true", help="measure only what the JSON file lacks")
     add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
+    add("--start", action="store_true", help="of each MODEL.onnx: seconds until the first answer "
+        "of a new process, its memory and the file's size, beside the peers'")  # fmt: skip
     add("--where", action="store_true", help="take each MODEL.onnx apart: what our kernels take, "
         "what they would take at least, and what ONNX Runtime and OpenVINO take for the same "
         "nodes")  # fmt: skip

@@ -61,7 +61,7 @@ class Process:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the process has ended)
         command = [sys.executable, *self._worker, self.name, str(other.fileno())]
         self._child = subprocess.Popen(
-            command, env=_environment(self._threads), pass_fds=[other.fileno()],
+            command, env=environment(self._threads), pass_fds=[other.fileno()],
             stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said,
         )  # fmt: skip
         other.close()
@@ -84,7 +84,7 @@ class Process:
             self._child = None
 
 
-def _environment(threads: int) -> dict[str, str]:
+def environment(threads: int) -> dict[str, str]:
     """As many threads for every runtime, and the folder of this package first."""
     paths = [p for p in sys.path if p]
     count = str(threads)
