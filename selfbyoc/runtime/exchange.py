@@ -27,7 +27,7 @@ def as_array(value: Any, what: str) -> np.ndarray:
         value = value.detach() if hasattr(value, "detach") else value
         _check_device(value, what)
         # NumPy's DLPack knows no bfloat16: TVM copies it.
-        shared = executor.view_of if isinstance(value, executor.Tensor) else np.from_dlpack
+        shared = executor.view_of if executor.is_tensor(value) else np.from_dlpack
         roads: tuple[Callable[[Any], Any], ...] = (shared, executor.copied, np.asarray)
     else:
         roads = (np.asarray,)

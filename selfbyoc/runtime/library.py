@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 class Library:
     """A built model, to be called with arrays.
 
-    native           what TVM built: an executor factory (Relay) or an Executable (Relax)
+    native           what TVM built: an executor factory (Relay) or an Executable (Relax); of a file,
+                     what its executor needs
     inputs, outputs  (name, shape, dtype) of each; None in a shape is a dynamic size
     report           what partitioning decided
     verification     after `build(..., verify=True)`: the verdict on every kernel
@@ -117,6 +118,8 @@ class Library:
 
     def session(self) -> Session:
         """An executor of its own, for one thread, from tensors to tensors: nothing is copied."""
+        from ..tvm import tvm  # noqa: F401 (its tensors)
+
         self._check_host()
         return Session(executor.bound(self.native, self._names))
 
@@ -183,6 +186,8 @@ class Session:
     @staticmethod
     def tensor(array: np.ndarray) -> NDArray:
         """A copy of an array as an aligned TVM tensor."""
+        from ..tvm import tvm  # noqa: F401
+
         return executor.to_tensor(np.asarray(array))
 
 

@@ -1,4 +1,4 @@
-"""`load`: a file as a library that can be called, by TVM's runtime alone where that is enough."""
+"""`load`: a file as a library that can be called, without TVM's Python package where that can be."""
 
 from __future__ import annotations
 

@@ -73,7 +73,6 @@ print(y.shape == (8, 10), "tvm" in sys.modules)
 """
 
 
-@pytest.mark.skipif(GENERATION == "relay", reason="the graph executor's Python is in tvm")
 def test_a_library_is_loaded_and_called_without_tvm(file):
     assert told(CALLED, file) == ["True", "False"]
 
@@ -93,7 +92,6 @@ print(session(session.tensor(x))[0].numpy().shape == y.shape)
     assert told(code, file)[2:] == ["{'dense':", "1,", "'softmax':", "1}", "llvm", "True", "True"]
 
 
-@pytest.mark.skipif(GENERATION == "relay", reason="the graph executor's Python is in tvm")
 def test_run_imports_no_tvm(file):
     code = "import sys; from selfbyoc.__main__ import main; assert not main(['run', sys.argv[1]]); "
     code += "print('tvm' in sys.modules)"

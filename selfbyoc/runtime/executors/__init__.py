@@ -1,1 +1,1 @@
-"""What runs a library, a generation each: TVM's runtime alone, and nothing of its compiler."""
+"""What runs a library, a generation each, without TVM's Python package: a file needs none of it."""

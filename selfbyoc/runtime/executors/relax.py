@@ -136,7 +136,7 @@ class _Input:
             return to_tensor(array)
         if self.view is None or self.view.shape != array.shape:
             self.view = aligned(array)
-            self.tensor = from_dlpack(self.view)
+            self.tensor = tvm_ffi.from_dlpack(self.view)
         else:
             np.copyto(self.view, array)
         return self.tensor
@@ -169,7 +169,12 @@ def to_tensor(array: np.ndarray) -> NDArray:
     crash on those that are not 64-byte aligned.
     """
     if _is_exchanged(array):
-        return from_dlpack(aligned(array))
+        return tvm_ffi.from_dlpack(aligned(array))
     from ...tvm import tensor
 
     return tensor(np.asarray(array, order="C"))
+
+
+def is_tensor(value: object) -> bool:
+    """Whether it is one of TVM's."""
+    return isinstance(value, Tensor)
