@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Library:
     """A built model, to be called with arrays.
 
-    native           what TVM built: an executor factory (Relay) or an Executable (Relax); of a file,
-                     what its executor needs
+    native           what TVM built: an executor factory (Relay) or an Executable (Relax); of a
+                     file, what its executor needs
     inputs, outputs  (name, shape, dtype) of each; None in a shape is a dynamic size
     report           what partitioning decided
     verification     after `build(..., verify=True)`: the verdict on every kernel

@@ -1,1 +1,1 @@
-"""What runs a library, a generation each, without TVM's Python package: a file needs none of it."""
+"""What runs a library, a generation each. A file needs nothing of TVM's Python package."""
