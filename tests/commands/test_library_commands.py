@@ -45,6 +45,15 @@ def library(module, compiler):
     return path
 
 
+def test_compile_tells_where_the_time_went(module, compiler, tmp_path, capsys):
+    text = printed(capsys, "compile", module, "-o", tmp_path / "net.so", "--times")
+    rows = [line.split("│")[0].strip() for line in text.splitlines() if line.count("│") == 2]
+    assert rows == [
+        "reading the model", "matching composites", "laying out weights", "compiling kernels",
+        "compiling what is between them", "writing the library",
+    ]  # fmt: skip
+
+
 @pytest.fixture
 def narrow(monkeypatch):
     monkeypatch.setattr("selfbyoc.__main__.WIDTH", 80)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ...common.parts import Times, begins, heard_by
 from ...partition import check_target
 from ...runtime.build import build
 from ...runtime.generation import runtime
@@ -16,6 +17,7 @@ from ...runtime.signature import signature_of
 from ..build_progress import building
 from ..model_file import composites_in, imported, naming
 from ..progress import step
+from ..tables import times_table
 from .show import kernels_line, needs_python
 from .size_tables import OpenSizes, size_table
 
@@ -35,16 +37,27 @@ class Request:
     activations: str = "float32"
     requantize: str = "stepwise"
     size: Sequence[str] = ()
+    times: bool = False
 
 
 def run(console: Console, asked: Request) -> None:
     """Read, build and write; what is open and about how long it takes, then two lines about what
-    came of it.
+    came of it, and maybe a table of where the time went.
     """
+    times = Times()
+    with heard_by(times):
+        _run(console, asked)
+    times("")
+    if asked.times:
+        console.print("", times_table(times.seconds))
+
+
+def _run(console: Console, asked: Request) -> None:
     start, name = time.perf_counter(), asked.model.name
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
+    begins("reading the model")
     with step(f"reading {name}"):
         mod = imported(asked.model, asked.shape, asked.input, asked.size)
     opened = OpenSizes.of(mod)
@@ -60,6 +73,7 @@ def run(console: Console, asked: Request) -> None:
             activations=asked.activations,
             requantize=asked.requantize,
         )
+    begins("writing the library")
     with step(f"writing {output}"):
         library.export_library(output)
     size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start

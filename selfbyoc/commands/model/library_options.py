@@ -48,6 +48,7 @@ def add_compile(commands: Commands) -> None:
     add("--requantize", choices=("stepwise", "combined"), default="stepwise", help="combined: sums "
         "of levels become levels by one factor, as in ONNX Runtime; default: stepwise, as the "
         "model's ops say")  # fmt: skip
+    add("--times", action="store_true", help="a table of where the time went")
     parser.set_defaults(run=runs("model.compile", "run"))
 
 
