@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...models.sizes import parse_sizes
-from ..command import Commands, add_command, at_least, runs
+from ..command import Commands, add_command, answers, at_least, runs
 from ..model_file import add_model, add_range, add_shape, checked
 
 
@@ -49,7 +49,8 @@ def add_compile(commands: Commands) -> None:
         "of levels become levels by one factor, as in ONNX Runtime; default: stepwise, as the "
         "model's ops say")  # fmt: skip
     add("--times", action="store_true", help="a table of where the time went")
-    parser.set_defaults(run=runs("model.compile", "run"))
+    before = answers("model.compiled_before", "served")
+    parser.set_defaults(run=runs("model.compile", "run"), before=before)
 
 
 def add_run(commands: Commands) -> None:
