@@ -98,6 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     usual, warnings.formatwarning = warnings.formatwarning, _warning
     try:
         _check_files(args)
+        if "before" in args and args.before(args, console):
+            return 0
         return args.run(args, console)
     except SelfbyocError as err:
         print(f"error: {err}", file=sys.stderr)

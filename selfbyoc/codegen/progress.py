@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
+from ..common.parts import begins
 from ..tvm.types import Module, Target
 from .cache.kernels import current
 from .external import External
 from .fallback import or_default
 from .lower import inputs_key, lower
+from .parallel import at_once
 
 
 @dataclass(frozen=True)
@@ -76,3 +79,17 @@ def made(source: External, target: Target) -> Module:
     if (watcher := _watcher.get()) is not None:
         watcher.done()
     return module
+
+
+def all_made(kernels: Sequence[tuple[External, Target]]) -> list[Module]:
+    """The modules of kernels, several at once."""
+    jobs = [partial(made, source, target) for source, target in kernels]
+    begins("compiling kernels")
+    modules = at_once(jobs, length=lambda place: _length(kernels[place][0]))
+    begins("compiling what is between them")
+    return modules
+
+
+def _length(source: External) -> int:
+    """About how much there is to do for a kernel; of open sizes it has a dozen functions."""
+    return len(source.graph.ops) * (12 if source.symbols else 1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -23,11 +24,13 @@ from ..tvm.types import Attrs, Module, NDArray, Target
 from .attributes import told_graph
 from .external import TARGET, External, external, read_attrs
 from .fallback import noting_what_ends
-from .progress import made
+from .progress import all_made, made
 from .records.lookup import with_record
 from .target import agree
 
 CHECK = "tefuse.check"  # of a function of runtime/relay/checks.py: its PrimFunc
+# By symbol: the kernels of a relay.build that are there before it.
+_ahead: ContextVar[Mapping[str, Module] | None] = ContextVar("selfbyoc_ahead", default=None)
 
 
 def composites(func: relay.Function) -> list[str]:
@@ -79,6 +82,8 @@ def codegen(func: relay.Function) -> Module:
         return tvm.build(kernel, target=build_target(), name=symbol)
     attrs = read_attrs(func.attrs)
     done = _modules_of_this_build()
+    if symbol in (ahead := _ahead.get() or {}):
+        return ahead[symbol]
     if symbol not in done:
         target = agree(attrs.get(TARGET), build_target(), symbol)
         with kept_targets():
@@ -89,6 +94,27 @@ def codegen(func: relay.Function) -> Module:
             source = with_record(source, target, packed=True)
             done[symbol] = made(source, target)
     return done[symbol]
+
+
+@contextmanager
+def kernels_ahead(
+    kernels: Callable[[], Sequence[External]], target: Target, is_static: bool
+) -> Iterator[None]:
+    """Around a relay.build: its kernels are made before it, several at once. TVM would ask for one
+    after the other. Not of open sizes: those the virtual machine calls, and looks at no argument.
+    """
+    if not is_static:
+        yield
+        return
+    sources = kernels()
+    targets = [agree(s.attrs.get(TARGET), target, s.symbol) for s in sources]
+    with kept_targets():
+        modules = all_made(list(zip(sources, targets, strict=True)))
+    token = _ahead.set({s.symbol: made for s, made in zip(sources, modules, strict=True)})
+    try:
+        yield
+    finally:
+        _ahead.reset(token)
 
 
 def _modules_of_this_build() -> dict[str, Module]:

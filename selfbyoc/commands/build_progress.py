@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 
 from ..codegen.progress import Work, watching
+from ..common.parts import heard_by
 from ..common.threads import core_count
 from ..printable import counted
 from .progress import step
@@ -22,8 +24,10 @@ REST = 3.0  # what no kernel holds, linking
 @contextmanager
 def building(name: str, console: Console) -> Iterator[None]:
     """Around a build: a line before kernels are learnt, and how many are done on the terminal."""
-    with step(f"building {name}") as says, watching(_Shown(name, console, says)):
-        yield
+    with step(f"building {name}") as says:
+        shown = _Shown(name, console, says)
+        with watching(shown), heard_by(shown.part):
+            yield
 
 
 class _Shown:
@@ -32,21 +36,35 @@ class _Shown:
     def __init__(self, name: str, console: Console, says: Callable[[str], None]) -> None:
         self._name, self._console, self._says = name, console, says
         self._count = self._done = 0
+        self._began = 0.0
         self._is_told = False
         self._lock = threading.Lock()
 
     def begun(self, work: Work) -> None:
         """Say about how long it takes; once, where a build begins anew without a composite."""
         self._count, self._done = work.kernels, 0
+        self._began = time.perf_counter()
         if work.learnt and not self._is_told:
             self._is_told = True
             self._console.print(foretold(work), markup=False, highlight=False, soft_wrap=True)
+
+    def part(self, text: str) -> None:
+        """Say what is done now."""
+        self._says(f"building {self._name}: {text}")
 
     def done(self) -> None:
         """Count."""
         with self._lock:
             self._done = min(self._done + 1, self._count)
-            self._says(f"building {self._name}: {self._done} of {counted(self._count, 'kernel')}")
+            of = counted(self._count, "kernel")
+            self.part(f"{self._done} of {of} compiled{self._left()}")
+
+    def _left(self) -> str:
+        """How long the rest takes, if it goes on like this; not of those learnt for open sizes,
+        each of which takes as long as a dozen.
+        """
+        left = (time.perf_counter() - self._began) * (self._count / self._done - 1)
+        return f", about {left:.0f} s left" if left >= 1 and not self._is_told else ""
 
 
 def foretold(work: Work) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 Run = Callable[[argparse.Namespace, Console], int]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_OURS = ("run", "before")  # what a command is, and what may answer before TVM is imported
 RIGHT, FOUND = 0, 1  # exit codes; argparse's for wrong arguments is 2
 
 
@@ -50,6 +51,18 @@ def seconds(text: str) -> float:
     return found
 
 
+def answers(module: str, function: str) -> Callable[[argparse.Namespace, Console], bool]:
+    """What is asked before TVM is imported: a function of a module in this room. Where it is true,
+    all is done.
+    """
+
+    def before(args: argparse.Namespace, console: Console) -> bool:
+        there = importlib.import_module(f".{module}", __package__)
+        return bool(getattr(there, function)(args, console))
+
+    return before
+
+
 def runs(module: str, function: str, request: str = "Request", compiles: bool = True) -> Run:
     """What a command does: a function of a module in this room, which is imported only then, on
     its request of the arguments. A result that is false says that something was found.
@@ -59,7 +72,7 @@ def runs(module: str, function: str, request: str = "Request", compiles: bool = 
         if compiles:
             importlib.import_module("selfbyoc.api")  # TVM, and what the library sets up
         there = importlib.import_module(f".{module}", __package__)
-        asked = {name: value for name, value in vars(args).items() if name != "run"}
+        asked = {name: value for name, value in vars(args).items() if name not in _OURS}
         found = getattr(there, function)(console, getattr(there, request)(**asked))
         return FOUND if found is False else RIGHT
 

@@ -191,3 +191,11 @@ def target_text(text: str) -> str:
         return text
     values = {n: ",".join(v) if isinstance(v, list) else v for n, v in told.items()}
     return " ".join([str(found["kind"]), *(f"-{name}={value}" for name, value in values.items())])
+
+
+def times_table(seconds: Mapping[str, float]) -> Table:
+    """Where the time of a piece of work went."""
+    table, total = _table("", ("part", ""), ("s", "right"), ("%", "right")), sum(seconds.values())
+    for part, took in seconds.items():
+        table.add_row(part, f"{took:.2f}", f"{100 * took / total:.0f}")
+    return table

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..common.interrupt import interruptible
+from ..common.parts import begins
 from ..errors import InputError, TargetError
 from ..language.registry import listed
 from ..machine.features import check_cpu
@@ -86,6 +87,7 @@ def partitioning(
     from .generation import ir
     from .generation import steps as loops
 
+    begins("matching composites")
     check_module(mod)
     if is_partitioned(mod) and ir.external_functions(mod):  # none: all of them were unfused
         raise InputError(

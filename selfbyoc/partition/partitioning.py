@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..common.parts import begins
 from ..tvm import module_with_attr
 from ..tvm.types import IRModule
 from .report import REPORT, Report, report
@@ -37,6 +38,7 @@ class Partitioning:
         from .generation import ir
         from .generation import steps as loops
 
+        begins("laying out weights")
         function = ir.functions_of(self.marked, self.matches)
         # Of equal ones, which share a function, the first.
         read = {function[m.root.name]: m for m in reversed(self.matches)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.cache.kernels import using
 from ..codegen.external import External, read_attrs
-from ..codegen.fallback import reason_of
+from ..codegen.fallback import noting_what_ends, reason_of
 from ..codegen.hook import hook
 from ..codegen.progress import begin, is_watched
 from ..codegen.records.lookup import with_record
@@ -145,11 +145,14 @@ def _built(
 def _compiled(mod: IRModule, target: Target, weights: str) -> Library:
     if weights == "float16":
         mod = rounded(mod)
+    sources = partial(_kernels, mod, target)
     if is_watched():
-        begin(_kernels(mod, target), target)
+        begin(sources(), target)
     check_places(mod)
+    inputs, outputs = signature_of(mod)
+    is_static = all(None not in shape for _, shape, _ in (*inputs, *outputs))
     try:
-        with sizes_told(mod):
+        with sizes_told(mod), hook.kernels_ahead(sources, target, is_static):
             made = runtime.compile_module(without_originals(mod), target)
     except SelfbyocError:
         raise
@@ -158,7 +161,6 @@ def _compiled(mod: IRModule, target: Target, weights: str) -> Library:
         raise LoweringError(f"TVM cannot build the model: {why}") from err
     _warn_of_loops(made)
     told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
-    inputs, outputs = signature_of(mod)
     return Library(
         made.native, inputs, dict(made.unscheduled), report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
@@ -183,6 +185,7 @@ def _kernels(mod: IRModule, target: Target) -> list[External]:
     for func in ir.external_functions(mod).values():
         symbol = str(func.attrs["global_symbol"])
         if symbol not in found:
-            source = hook.source_of(func, symbol, read_attrs(func.attrs))
+            with noting_what_ends(symbol, target):
+                source = hook.source_of(func, symbol, read_attrs(func.attrs))
             found[symbol] = with_record(source, target, packed=True)
     return list(found.values())

@@ -1,4 +1,4 @@
-"""`load`: a file as a library that can be called, without TVM's Python package where that can be."""
+"""`load`: a file as a library that can be called; TVM's Python package only where it has to be."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def native_module(path: Path, now: Stamp) -> Module:
 
 def _module(path: Path, place: Path) -> Module:
     if place not in _loaded:
-        return executor.load_module(str(path))
+        return executor.load_module(str(path.absolute()))  # a bare name is looked for elsewhere
     with tempfile.TemporaryDirectory() as folder:
         link = Path(folder) / path.name
         link.symlink_to(place)

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from selfbyoc import emit, op
 from selfbyoc.__main__ import _parser, main
-from selfbyoc.commands import progress
+from selfbyoc.codegen.progress import Work
+from selfbyoc.commands import build_progress, progress
 from selfbyoc.commands.console import SafeConsole
 from selfbyoc.tvm import GENERATION, tir, tvm
 
@@ -240,3 +241,19 @@ def test_a_file_in_the_readme_names_no_other_command():
         text = path.read_text(encoding="utf-8")
         found = re.findall(r"(?:^|`)(?:python -m )?selfbyoc ([a-z][a-z-]*)\b", text, re.MULTILINE)
         assert set(found) <= set(COMMANDS), path
+
+
+def test_a_build_tells_its_parts_and_how_many_kernels_are_left(monkeypatch):
+    clock = iter([0.0, 3.0, 9.0])
+    monkeypatch.setattr(build_progress.time, "perf_counter", lambda: next(clock))
+    said = []
+    shown = build_progress._Shown("net.onnx", Console(), said.append)
+    shown.part("laying out weights")
+    shown.begun(Work(3, compiled=3))
+    for _ in range(2):
+        shown.done()
+    assert said == [
+        "building net.onnx: laying out weights",
+        "building net.onnx: 1 of 3 kernels compiled, about 6 s left",
+        "building net.onnx: 2 of 3 kernels compiled, about 4 s left",
+    ]

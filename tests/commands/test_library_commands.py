@@ -45,6 +45,15 @@ def library(module, compiler):
     return path
 
 
+def test_compile_tells_where_the_time_went(module, compiler, tmp_path, capsys):
+    text = printed(capsys, "compile", module, "-o", tmp_path / "net.so", "--times")
+    rows = [line.split("│")[0].strip() for line in text.splitlines() if line.count("│") == 2]
+    assert rows == [
+        "reading the model", "matching composites", "laying out weights", "compiling kernels",
+        "compiling what is between them", "writing the library",
+    ]  # fmt: skip
+
+
 @pytest.fixture
 def narrow(monkeypatch):
     monkeypatch.setattr("selfbyoc.__main__.WIDTH", 80)
@@ -122,7 +131,7 @@ def test_show(module, library, capsys, narrow):
 def test_show_reads_the_note_alone(library, capsys, monkeypatch):
     """Neither code of another CPU nor anything else of the file is loaded."""
     monkeypatch.setattr("selfbyoc.machine.host.cannot_run", lambda target: "it may use avx1024")
-    monkeypatch.setattr("selfbyoc.runtime.library.native_module", None)
+    monkeypatch.setattr("selfbyoc.runtime.loading.native_module", None)
     text = printed(capsys, "show", library)
     assert "not for this machine: it may use avx1024" in text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,14 +11,13 @@ from pathlib import Path
 
 from ...common.files import expanded
 from ...common.interrupt import stopped
-from ...errors import InputError, one_line
+from ...errors import one_line
 from ...tvm.types import Module
 from .assembly import module_of, text_of
+from .place import folder
 from .store import Store, warn
 
 logger = logging.getLogger(__name__)
-
-_OFF = ("off", "0", "no", "false")
 
 
 @dataclass
@@ -83,21 +81,6 @@ class KernelCache:
 
 
 _chosen: ContextVar[KernelCache | bool | None] = ContextVar("selfbyoc_cache", default=True)
-
-
-def folder() -> Path | None:
-    """Where SELFBYOC_CACHE puts the cache, or the user's cache folder; None if it is off."""
-    asked = os.environ.get("SELFBYOC_CACHE", "")
-    if asked.lower() in _OFF:
-        return None
-    if asked:
-        return expanded(asked)
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    try:
-        return expanded(base) / "selfbyoc"
-    except InputError as err:  # nobody asked for it by name
-        warn(f"the compile cache is not used: {err}; SELFBYOC_CACHE says where else")
-        return None
 
 
 def current() -> KernelCache | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 
 import tvm_ffi
 from tvm import relax
@@ -19,8 +19,7 @@ from ...tvm.types import Attrs, Function, Module, Target
 from ..attributes import told_graph
 from ..external import TARGET, External, read_attrs
 from ..fallback import noting_what_ends
-from ..parallel import at_once
-from ..progress import made
+from ..progress import all_made
 from ..records.lookup import with_record
 from ..target import agree
 from .builders import builders_of_each_thread
@@ -62,16 +61,18 @@ def build_target() -> Target | None:
 def codegen(functions: list[Function], options: object, constant_names: object) -> list[Module]:
     """RunCodegen calls this once with all external functions; equal ones are one by then."""
     read_ones = [_read(func) for func in functions]
-    jobs = [partial(made, recorded, built.target) for built, recorded in read_ones]
-    modules = at_once(jobs, length=lambda place: _length(read_ones[place][1]))
+    modules = all_made([(recorded, built.target) for built, recorded in read_ones])
     for module, (built, _) in zip(modules, read_ones, strict=True):
         kernels.note(module, built)
     return modules
 
 
-def _length(source: External) -> int:
-    """About how much there is to do for a kernel; of open sizes it has a dozen functions."""
-    return len(source.graph.ops) * (12 if source.symbols else 1)
+@contextmanager
+def kernels_ahead(
+    kernels: Callable[[], Sequence[External]], target: Target, is_static: bool
+) -> Iterator[None]:
+    """Around a build: nothing to do, `codegen` gets all kernels at once."""
+    yield
 
 
 def _read(func: relax.Function) -> tuple[Built, External]:

@@ -18,8 +18,8 @@ def add_bench(commands: Commands) -> None:
         % model.so                by itself
         % one.onnx two.onnx --peers onnxruntime
         % model.onnx --lengths length=1,16,128 --size batch=1
-        % model.onnx --where      kernel by kernel, beside the peers' nodes
-        % model.onnx --start      seconds until the first answer, and memory
+        % model.onnx --where      kernel by kernel
+        % model.onnx --start      first answer, memory
         % --only attention --quick""",
     )  # fmt: skip
     add = bench.add_argument

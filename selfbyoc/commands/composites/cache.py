@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from ...codegen.cache.kernels import folder
+from ...codegen.cache.place import folder
 from ...codegen.cache.store import LIMIT, Entry, Store
 from ..console import PlainTable
 from ..tables import target_text

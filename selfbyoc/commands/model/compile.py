@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from ...common.parts import Times, begins, heard_by
+from ...errors import SelfbyocWarning
 from ...partition import check_target
 from ...runtime.build import build
 from ...runtime.generation import runtime
@@ -16,6 +21,8 @@ from ...runtime.interface import signature_of
 from ..build_progress import building
 from ..model_file import composites_in, imported, naming
 from ..progress import step
+from ..tables import times_table
+from .compiled_before import remember
 from .show import kernels_line, needs_python
 from .size_tables import OpenSizes, size_table
 
@@ -35,16 +42,49 @@ class Request:
     activations: str = "float32"
     requantize: str = "stepwise"
     size: Sequence[str] = ()
+    times: bool = False
+    known_as: str | None = None  # by whoever asks for the same again
 
 
 def run(console: Console, asked: Request) -> None:
     """Read, build and write; what is open and about how long it takes, then two lines about what
-    came of it.
+    came of it, and maybe a table of where the time went.
     """
+    times = Times()
+    with heard_by(times), warned() as said:
+        output, lines, is_open = _run(console, asked)
+    if not said and not is_open:  # these would have to be said again
+        remember(asked.known_as, output, lines)
+    times("")
+    if asked.times:
+        console.print("", times_table(times.seconds))
+
+
+@contextmanager
+def warned() -> Iterator[list[str]]:
+    """Our warnings that are shown inside."""
+    found: list[str] = []
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, *args: Any, **named: Any) -> None:
+        if isinstance(message, SelfbyocWarning):
+            found.append(str(message))
+        usual(message, *args, **named)
+
+    warnings.showwarning = show
+    try:
+        yield found
+    finally:
+        warnings.showwarning = usual
+
+
+def _run(console: Console, asked: Request) -> tuple[Path, list[str], bool]:
+    """The file, what is said of it beside its size, and whether it has open sizes."""
     start, name = time.perf_counter(), asked.model.name
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
+    begins("reading the model")
     with step(f"reading {name}"):
         mod = imported(asked.model, asked.shape, asked.input, asked.size)
     opened = OpenSizes.of(mod)
@@ -60,10 +100,12 @@ def run(console: Console, asked: Request) -> None:
             activations=asked.activations,
             requantize=asked.requantize,
         )
+    begins("writing the library")
     with step(f"writing {output}"):
         library.export_library(output)
     size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start
-    lines = [kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"]
     calls = runtime.python_functions(library.native)
-    for line in (*lines, *([needs_python(calls)] if calls else [])):
+    lines = [kernels_line(library.report), *([needs_python(calls)] if calls else [])]
+    for line in (lines[0], f"wrote {output}: {size:.1f} MB, {seconds:.1f} s", *lines[1:]):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return output, lines, bool(opened.sizes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...models.sizes import parse_sizes
-from ..command import Commands, add_command, at_least, runs
+from ..command import Commands, add_command, answers, at_least, runs
 from ..model_file import add_model, add_range, add_shape, checked
 
 
@@ -29,7 +29,7 @@ def add_compile(commands: Commands) -> None:
         % model.onnx --size batch=1 --size seq=1..512
         % program.pt2 --target 'llvm -mcpu=haswell'
         % model.onnx --weights float16
-        % model.onnx --weights int4 --group 32 --activations int8
+        % model.onnx --weights int4 --activations int8
         % model.int8.onnx --requantize combined
         % module.json --composites mine.py""",
     )  # fmt: skip
@@ -48,7 +48,9 @@ def add_compile(commands: Commands) -> None:
     add("--requantize", choices=("stepwise", "combined"), default="stepwise", help="combined: sums "
         "of levels become levels by one factor, as in ONNX Runtime; default: stepwise, as the "
         "model's ops say")  # fmt: skip
-    parser.set_defaults(run=runs("model.compile", "run"))
+    add("--times", action="store_true", help="a table of where the time went")
+    before = answers("model.compiled_before", "served")
+    parser.set_defaults(run=runs("model.compile", "run"), before=before)
 
 
 def add_run(commands: Commands) -> None:

@@ -43,7 +43,7 @@ class Request:
 def run(console: Console, asked: Request) -> None:
     """Print it; nothing is built, and no code of a library is loaded."""
     is_library = asked.model.suffix.lower() in LIBRARIES
-    note = _of_library(asked) if is_library else _of_model(console, asked)
+    note, told = _of_library(asked) if is_library else _of_model(console, asked)
     size = f", {asked.model.stat().st_size / 1e6:.1f} MB" if is_library else ""
     for line in (f"{asked.model.name}{size}", *_facts(asked.model, note, is_library)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -52,23 +52,22 @@ def run(console: Console, asked: Request) -> None:
     if note.sizes:
         opened = OpenSizes(note.sizes, note.least_sizes, note.bounded_by)
         console.print(size_table(opened, note.inputs))
-    told = report_of(asked.model, note)
     if told is not None:
         console.print(taken_table(told))
         console.print(f"\n{kernels_line(told)}", markup=False, highlight=False)
 
 
-def _of_library(asked: Request) -> Note:
+def _of_library(asked: Request) -> tuple[Note, Report | None]:
     for name in ("target", "shape", "size", "input", "composites"):
         if getattr(asked, name):
             raise InputError(f"--{name}: it is for a model; {asked.model.name} is built already")
     note = read_note(asked.model)
     if not note.versions:
         raise InputError(f"{asked.model}: another tool wrote it; it does not say what it is")
-    return note
+    return note, report_of(asked.model, note)
 
 
-def _of_model(console: Console, asked: Request) -> Note:
+def _of_model(console: Console, asked: Request) -> tuple[Note, Report]:
     target = host_target() if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     with step(f"reading {asked.model.name}"):
@@ -78,10 +77,11 @@ def _of_model(console: Console, asked: Request) -> Note:
             mod = partition_for_tefuse(mod, target=target, composites=composites)
         with reader.by_name():
             inputs, outputs = signature_of(mod)
-    return Note(
-        target_dict(target), inputs, outputs, versions(), report(mod).data(), sizes=sizes_of(mod),
+    note = Note(
+        target_dict(target), inputs, outputs, versions(), sizes=sizes_of(mod),
         least_sizes=least_sizes(mod), bounded_by=bounded_by(mod),
     )  # fmt: skip
+    return note, report(mod)
 
 
 def _facts(path: Path, note: Note, is_library: bool) -> list[str]:

@@ -56,6 +56,8 @@ def with_names(func: Function, names: Names) -> Function:
 
 def sizes_for(func: Function, names: Names, skip: int = 0) -> dict[str, int]:
     """A size for each symbol that no known extent of the function has; another with `skip`."""
+    if not names:  # of a whole network the extents alone take a tenth of a second
+        return {}
     known = {int(e) for e in _extents(func) if isinstance(e, tvm.tir.IntImm)}
     symbols = list(dict.fromkeys(names.values()))
     return dict(usual_sizes(symbols[skip:] + symbols[:skip], known))
@@ -194,9 +196,11 @@ def calls_named(main: Function, mod: IRModule) -> dict[str, Names]:
     known: those of main's symbols that they are, at two numbers for each.
     """
     names = names_of(main)
+    if not names:
+        return {}
     taken = [sizes_for(main, names, skip) for skip in (0, 1)]
     made = [instance(main, names, sizes, mod) for sizes in taken]
-    if not names or None in made:
+    if None in made:
         return {}
     of_main = {tuple(sizes[name] for sizes in taken): name for name in names.values()}
     found: dict[str, Names] = {}

@@ -34,7 +34,7 @@ def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:
         coded = computed_sizes_first(relax.transform.RunCodegen(entry_functions=names)(mod))
         try:
             native, unscheduled, sums = _with_rest(coded, target)
-            return Compiled(native, watched.bytes, unscheduled, sums, watched.lowered)
+            return Compiled(native, watched.bytes, unscheduled, sums, watched.lowered())
         finally:
             kernels.forget(coded)
 

@@ -20,7 +20,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.bytes: int | None = None  # where all is known when compiling
-        self.lowered: tvm.IRModule | None = None  # after the last pass
+        self._lowered: tvm.IRModule | None = None  # after the last pass
 
     def run_after_pass(self, mod: tvm.IRModule, info: tvm.transform.PassInfo) -> None:
         """What TVM calls after each pass."""
@@ -29,7 +29,14 @@ class Watched:
             is_known = all(isinstance(size, tir.IntImm) for size in storages)
             self.bytes = sum(map(int, storages)) if is_known else None
         if str(info.name).endswith("AttachGlobalSymbol"):
-            self.lowered = mod
+            self._lowered = mod
+
+    def lowered(self) -> tvm.IRModule | None:
+        """The module after the last pass, once: TVM keeps its instruments for ever, and the kernels
+        would be kept with it.
+        """
+        found, self._lowered = self._lowered, None
+        return found
 
 
 def _storages(func: Function) -> list[PrimExpr]:

@@ -16,7 +16,7 @@ from cached import CASE, built, entries, reference, uses
 import selfbyoc
 from selfbyoc import Case, emit, op, partition_for_tefuse
 from selfbyoc.codegen.cache import keys
-from selfbyoc.codegen.cache.kernels import folder
+from selfbyoc.codegen.cache.place import folder
 from selfbyoc.codegen.cache.store import Store
 from selfbyoc.schedules.composites.dense import dense
 from selfbyoc.tir import lowering
