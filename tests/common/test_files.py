@@ -221,7 +221,7 @@ def test_notes_in_libraries(tmp_path):
     for bad in ({"target": {"kind": "none"}}, {"inputs": [["x", [1.5], "float32"]]}):
         path.write_bytes(begin + json.dumps(bad).encode() + b"\0")
         with pytest.raises(TargetError, match="its note cannot be read"):
-            read_note(path)
+            whole(path)
 
 
 @pytest.mark.parametrize("how", ["fifo", "folder", "device", "large", "bytes", "none", "nul"])
