@@ -25,9 +25,9 @@ from .setting import Setting, make_setting
 from .suite import NAMED, SWEEP, suite
 from .workload import Workload
 
-# Minutes to build or to run, and never the fastest: in the sweep, and of levels, only when they are
+# Slow to build or to run, and never the fastest: in the sweep, and of levels, only when they are
 # asked for.
-SLOW_ONES = ("inductor", "stacked", "tvm")
+SLOW_ONES = ("inductor", "zentorch", "iree", "executorch", "litert", "stacked", "tvm")
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from selfbyoc.commands.bench.contenders import CONTENDERS
 from selfbyoc.commands.bench.records import OURS, Result
 from selfbyoc.commands.bench.roof import Roof
 from selfbyoc.commands.bench.where import peers
-from selfbyoc.commands.bench.where.limits import limit_of
-from selfbyoc.commands.bench.where.model import Values, named, read, values_of
+from selfbyoc.commands.bench.where.limits import kernels_of, limit_of
+from selfbyoc.commands.bench.where.model import Model, Node, Values, named, read, values_of
 from selfbyoc.commands.bench.where.placing import grouped, placed
 from selfbyoc.commands.bench.where.records import Network, Profile, Step, read_places
-from selfbyoc.commands.bench.where.sums import alike, sums_of
+from selfbyoc.commands.bench.where.sums import OF_LEVELS, alike, sums_of
 from selfbyoc.commands.bench.where.tables import counted, sheets, what
 from selfbyoc.commands.bench.where.timing import fastest
 from selfbyoc.errors import InputError
@@ -42,7 +42,16 @@ def test_layouts_and_padding_change_no_sums():
     assert alike(sums_of(x * 1.00001), known) == ["x", "row"]
     assert alike(sums_of(x * 1.1), known) == []
     assert alike(sums_of(x * np.nan), known) == []
-    assert alike(sums_of(np.zeros(3)), {"none": sums_of(np.zeros(0))} | known) == ["none"]
+    assert alike(sums_of(np.zeros(3)), {"none": sums_of(np.zeros(2))} | known) == ["none"]
+    assert alike(sums_of(x[:, :1]), {"x": known["x"]}, tolerance=9.0) == []  # too few elements
+
+
+def test_levels_may_differ_by_a_step():
+    x = np.random.default_rng(0).integers(0, 200, (1, 24, 5, 7)).astype("uint8")
+    known = {"x": sums_of(x), "floats": sums_of(x.astype("float32"))}
+    other = x + (np.arange(x.size).reshape(x.shape) % 100 == 0).astype("uint8")
+    assert alike(sums_of(other), known, OF_LEVELS) == ["x"]
+    assert alike(sums_of(x + np.uint8(10)), known, OF_LEVELS) == []
 
 
 # ---- nodes
@@ -147,6 +156,16 @@ def test_limits_of_a_kernel():
     assert limit_of(heavy, 0, 100_000, ROOF) == ("memory", pytest.approx(0.010002))
     light = replace(given, moved=100, weights=800)
     assert limit_of(light, 0, 800, replace(ROOF, launch=1e-9))[0] == "L2"
+
+
+def test_of_a_table_the_rows_count():
+    """A kernel's nodes are told here by their names."""
+    rows = Node("n0", "words", "Gather", ("t", "ids"), ("y",), (128, 384))
+    found = Model((rows,), {})
+    picked = Step("take", "TVM", 1.0, ("n0",), weights=10**9, moved=1000)
+    kernel, *_ = kernels_of(found, Profile((picked,), 1), [0], ROOF)
+    assert (kernel.bytes, kernel.limit, kernel.shape) == (2000, "launch", (128, 384))
+    assert kernel.share == pytest.approx(0.002)
 
 
 def test_events_of_onnx_runtime():

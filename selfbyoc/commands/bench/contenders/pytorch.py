@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import torch
 
 
-def _module(path: str, threads: int) -> torch.nn.Module:
+def module(path: str, threads: int) -> torch.nn.Module:
+    """A model as PyTorch has it, on so many threads."""
     torch, model = extra("torch"), extra("onnx").load(path)
     torch.set_num_threads(threads)
     return graph_module(model).eval()
@@ -33,18 +34,27 @@ def _built(function: Callable[..., Sequence[torch.Tensor]], inputs: Inputs) -> B
 
 
 def _eager(path: str, inputs: Inputs, setting: Setting) -> Built:
-    return _built(_module(path, setting.threads), inputs)
+    return _built(module(path, setting.threads), inputs)
 
 
 def _inductor(path: str, inputs: Inputs, setting: Setting) -> Built:
     """With freezing, which makes the weights constants, as they are for all others."""
     torch = extra("torch")
-    found = _built(
-        torch.compile(_module(path, setting.threads), options={"freezing": True}), inputs
-    )
+    found = _built(torch.compile(module(path, setting.threads), options={"freezing": True}), inputs)
     found.run()  # compiles
+    return found
+
+
+def _zentorch(path: str, inputs: Inputs, setting: Setting) -> Built:
+    """AMD's, with ZenDNN's kernels and frozen weights."""
+    torch, zentorch = extra("torch"), extra("zentorch")
+    compiled = torch.compile(module(path, setting.threads), backend="zentorch")
+    found = _built(compiled, inputs)
+    with zentorch.freezing_enabled():
+        found.run()  # compiles
     return found
 
 
 TORCH = Contender("torch", _eager, True, ("torch",), ("torch",))
 INDUCTOR = Contender("inductor", _inductor, True, ("torch",), ("torch",))
+ZENTORCH = Contender("zentorch", _zentorch, True, ("zentorch", "torch"), ("zentorch",))

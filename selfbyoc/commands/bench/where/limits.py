@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..roof import Roof
 from .model import Model, Node
@@ -18,9 +19,14 @@ def kernels_of(
 ) -> tuple[Kernel, ...]:
     """Our kernels, the slowest first; `groups` has a number for each step."""
     known = {node.name: node for node in model.nodes}
-    weights = sum(step.weights for step in profile.steps)
+    places = placed(model, profile.steps)
+    steps = [
+        _picking(step, [known[name] for name in names])
+        for step, names in zip(profile.steps, places, strict=True)
+    ]
+    weights = sum(step.weights for step in steps)
     found = []
-    for step, names, group in zip(profile.steps, placed(model, profile.steps), groups, strict=True):
+    for step, names, group in zip(steps, places, groups, strict=True):
         nodes = [known[name] for name in names]
         flops = sum(node.flops for node in nodes)
         limit, least = limit_of(step, flops, weights, roof)
@@ -32,6 +38,12 @@ def kernels_of(
             )
         )  # fmt: skip
     return tuple(sorted(found, key=lambda kernel: -kernel.milliseconds))
+
+
+def _picking(step: Step, nodes: Sequence[Node]) -> Step:
+    """Of a table it reads the rows that it picks, which are in its result."""
+    picks = any(node.op in ("Gather", "GatherElements", "GatherND") for node in nodes)
+    return replace(step, weights=min(step.weights, step.moved)) if picks else step
 
 
 def _shape(nodes: Sequence[Node]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..records import OURS
 from .model import Model, Node
 from .records import Group, Profile, Step
-from .sums import alike
+from .sums import OF_LEVELS, TOLERANCE, alike
 
 
 def placed(model: Model, steps: Sequence[Step]) -> list[tuple[str, ...]]:
@@ -35,10 +35,12 @@ def _written(model: Model, steps: Sequence[Step]) -> list[list[str]]:
     """The model's values that each step wrote. Of several with the same elements, such as those on
     both sides of a transpose, each step has one, the last step the rest.
     """
+    has_levels = any(sums.levels for sums in model.sums.values())
+    tolerance = OF_LEVELS if has_levels else TOLERANCE
     kinds: dict[tuple[str, ...], list[int]] = {}
     for number, step in enumerate(steps):
         for sums in step.values:
-            names = tuple(alike(sums, model.sums))
+            names = tuple(alike(sums, model.sums, tolerance))
             if names:
                 kinds.setdefault(names, []).append(number)
     found: list[list[str]] = [[] for _ in steps]
