@@ -10,7 +10,7 @@ from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_tensor, tvm, view_of
-from ...tvm.types import Executable, Expr
+from ...tvm.types import Executable, Expr, Module
 from .source import Abi
 from .table import GIVEN, Table, Weight, is_plain
 
@@ -36,7 +36,7 @@ def apart(native: Executable, lowered: tvm.IRModule) -> tuple[Executable, Table]
     lowered   functions of Relax as the virtual machine's code is made of them
     """
     table, kernels = Table(), list(native.mod.imports)
-    if any(module.kind != "llvm" for module in kernels):
+    if not all(map(_is_code, kernels)):  # constants of others lie where only the machine puts them
         return native, table
     graphs = {gv for gv, func in lowered.functions.items() if isinstance(func, relax.Function)}
     stubbed = _Stubbed(set(lowered.functions) - graphs, table)
@@ -49,6 +49,11 @@ def apart(native: Executable, lowered: tvm.IRModule) -> tuple[Executable, Table]
     for module in kernels:
         made.mod.import_module(module)
     return made, table
+
+
+def _is_code(module: Module) -> bool:
+    """Whether it is this CPU's, and launches nobody else's."""
+    return module.kind == "llvm" and all(map(_is_code, module.imports))
 
 
 @relax.expr_functor.mutator

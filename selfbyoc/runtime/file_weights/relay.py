@@ -11,7 +11,7 @@ from typing import Any
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from ...tvm import tvm
-from ...tvm.types import Executable, NDArray
+from ...tvm.types import Executable, Module, NDArray
 from ..executors.relay.vm import is_machine
 from .source import Abi
 from .table import GIVEN, Table, Weight, is_plain
@@ -35,12 +35,12 @@ int32_t {stub}(Value* given, int32_t* types, int32_t count, Value* result, int32
 Entry = list[int]  # a node's output: the node, which of its outputs, a version
 
 
-def apart(native: Executable, lowered: None) -> tuple[Executable, Table]:
+def apart(native: Executable, lowered: object) -> tuple[Executable, Table]:
     """The factory as a file has it, and what stands beside. The virtual machine's executable stays
     as it is: its code cannot be read.
     """
     table = Table()
-    if is_machine(native) or not _is_llvm(native.lib):
+    if is_machine(native) or not _is_code(native.lib):
         return native, table
     graph = _Graph(json.loads(native.graph_json), native.params).stubbed(table)
     inputs = {graph["nodes"][n]["name"] for n in graph["arg_nodes"]}
@@ -130,8 +130,9 @@ def _stub(node: dict[str, Any], weights: Sequence[Weight | None], table: Table) 
     attrs["num_inputs"] = str(places.count(GIVEN))
 
 
-def _is_llvm(library: Any) -> bool:
-    return all(m.type_key == "llvm" for m in (library, *library.imported_modules))
+def _is_code(module: Module) -> bool:
+    """Whether it is this CPU's, and launches nobody else's."""
+    return module.type_key == "llvm" and all(map(_is_code, module.imported_modules))
 
 
 def _weight(param: NDArray | None) -> Weight | None:

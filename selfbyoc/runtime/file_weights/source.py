@@ -17,7 +17,13 @@ ALIGNED = 64  # bytes: what TVM's kernels take for granted
 _SOURCE = """#include <stdint.h>
 #include <string.h>
 
-__asm__(".section .selfbyoc.weights,\\"a\\"\\n.balign {aligned}\\n.globl selfbyoc_weights\\n"
+#ifdef __x86_64__ /* gigabytes are no obstacle between code and its data */
+#define FLAGS "al"
+#else
+#define FLAGS "a"
+#endif
+__asm__(".section .lrodata.selfbyoc,\\"" FLAGS "\\"\\n"
+        ".balign {aligned}\\n.globl selfbyoc_weights\\n"
         ".hidden selfbyoc_weights\\nselfbyoc_weights:\\n.incbin \\"{file}\\"\\n.previous\\n");
 
 #ifdef __cplusplus
