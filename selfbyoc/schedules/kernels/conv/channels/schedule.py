@@ -10,10 +10,14 @@ from ....steps.images import Work, image_of
 from ....steps.loops import prefetch_next, prefetch_residual
 from ....steps.parallel import parallel_over
 from ....steps.registers import out_of_registers, start_parts, unroll_tile, weight_of
+from ....steps.tiles import BLOCK
 from ..padding import pad_rows
 from ..window import accumulate
 from .compute import ChannelStages
-from .plan import ChannelPlan
+from .plan import ON_STACK, ChannelPlan
+
+ROW_AXIS = 2  # of the sums: image, block, row, pixel, channel
+OUT_OF_STACK = ON_STACK // 4 + BLOCK  # floats between two rows, so that one is not on the stack
 
 
 def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
@@ -27,6 +31,8 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     image = None if plan.is_apart else image_of(work, sums)
     registers = out_of_registers(sch, sums.block, stages.parts)
     written, added = (Facts(sch, block) for block in registers)
+    if plan.in_memory:
+        sch.storage_align(written.block, 0, ROW_AXIS, OUT_OF_STACK, 0)
     n, b, y, tile_loops = _tasks(work, image, written, plan)
     sch.compute_at(added.block, _register_tile(sch, tile_loops, plan), preserve_unit_loops=True)
     loops = list(sch.get_loops(added.block))[-len(added.axes) :]
