@@ -26,6 +26,10 @@ MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
 # prefetch: 576x4x4 to 192 channels, 8 x 3 vectors, 20.7 us with a prefetch every step, 9.6 with
 # four every fourth (Zen 5, Nov 2026).
 ON_STACK, LEAST_STEPS = 1024, 4
+# Without a window, of no prefetches. In a loop of one step LLVM spilled sums though registers were
+# free: 480x14x14 to 112, 5 x 2 vectors, one core of Zen 3, 555 us; of 2 steps 284, 4 280, 8 275, but
+# then the tile of 4 x 2 spills (Nov 2026).
+STEPS = 4
 # Bytes of a piece of weight, of which the next is prefetched. Weights in memory, Zen 5, Nov 2026:
 # 512x2x2, 3x3, 231 us by tasks of 295 KB, 191 by pieces of 16 KB, 187 of 48; 512x4x4 252, 219 and
 # 211; 256x4x4 72, 59 and 57; 1024x4x4 by 1x1, 8 KB 112, 16 KB 104, 32 KB 102, by tasks 103.
@@ -52,6 +56,7 @@ class ChannelPlan:
     cycles: float = 0.0  # of one core's share, for each input channel and tap
     depth: int = 0  # input channels that are summed at a time; 0: all
     by_images: bool = False  # a task is an image, all blocks of it, and pads it
+    steps: int = 1  # of k in one run of its loop, where none prefetches
     in_memory: bool = False  # sums of a row, which parts are added to, are not on the stack
 
     def __str__(self) -> str:
@@ -112,6 +117,7 @@ class ChannelPlan:
             yield "tasks are images, and copy none"
         if self.in_memory and (self.is_even or depth == layer.kernel[1]):
             yield "sums of a row in memory, of no parts or of equal tiles"
+        yield from undivided("input channels at a time", depth, self.steps)
         if self.prefetch:
             yield from undivided("input channels at a time", depth, self.prefetch)
             yield from undivided("prefetches", depth // self.prefetch, self.piece or 1)
@@ -131,6 +137,8 @@ def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -
     p = replace(p, by_images=alone and _pads_by_images(layer, p, cpu))
     p = replace(p, prefetch=_prefetch(layer, p) if alone else 0)
     p = replace(p, piece=_piece(layer, p) if p.prefetch else 0)
+    if not p.prefetch and layer.is_plain:
+        p = replace(p, steps=divisor(p.depth, STEPS))
     p = replace(p, in_memory=_is_in_memory(layer, p, cpu))
     return replace(p, window=window_of(layer, p.tile))
 
@@ -151,7 +159,7 @@ def _is_in_memory(layer: Layer, p: ChannelPlan, cpu: Machine) -> bool:
     registers hold, but so few that TVM keeps them on the stack: where the tiles of a row are
     unrolled, LLVM makes values of them, and spills those of the tile that is computed.
 
-    480x14x14 to 112, one core of Zen 3: 501 us on the stack, in memory 271 (Nov 2026).
+    480x14x14 to 112, one core of Zen 3: 451 us on the stack, in memory 280 (Nov 2026).
     """
     if p.is_even or p.depth == layer.kernel[1]:
         return False

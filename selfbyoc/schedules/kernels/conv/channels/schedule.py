@@ -42,7 +42,7 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     of_blocks = b if plan.by_images else task
     if image is not None:
         prefetch_residual(sch, y if alone and not plan.is_flat else of_blocks, image)
-    split = _prefetching(sch, added, of_blocks, plan) if plan.prefetch else None
+    split = _prefetching(sch, added, of_blocks, plan) if plan.prefetch else _stepping(sch, plan)
     if stages.copy is not None:
         at = task if plan.by_images else None
         pad_rows(work, Facts(sch, stages.copy), plan.lanes, plan.vector, at)
@@ -90,6 +90,19 @@ def _register_tile(sch: Schedule, loops: Sequence[Loop], plan: ChannelPlan) -> L
     if not plan.is_even:  # which pixels there are is known when it is unrolled
         sch.unroll(xo)
     return lo
+
+
+def _stepping(sch: Schedule, plan: ChannelPlan) -> Callable[[Loop], Loop]:
+    """Splits a loop over k into runs of some steps."""
+
+    def split(k: Loop) -> Loop:
+        if plan.steps == 1:
+            return k
+        outer, inner = sch.split(k, [None, plan.steps])
+        sch.unroll(inner)
+        return outer
+
+    return split
 
 
 def _prefetching(
