@@ -275,6 +275,21 @@ def test_short_rows_of_a_depthwise_convolution(size, constants, told):
     assert_close(run_case(CONV, case, target="llvm -mcpu=haswell"))
 
 
+def test_an_average_of_all_pixels_takes_the_ops_before_it():
+    def program(x, channel):
+        y = op.multiply(x, op.divide(op.clip(op.add(x, 3.0), a_max=6.0), 6.0))
+        return op.sigmoid(op.global_avg_pool2d(op.add(op.sigmoid(y), channel)))
+
+    shapes = {"x": (2, C, 7, 11), "channel": (C, 1, 1)}
+    told, kernels = explained(program, **shapes)
+    assert told == {}
+    assert len(kernels) == 1
+    (average,) = [c for c in selfbyoc.BUILTIN if c.name == "global_avg_pool2d"]
+    run = run_case(average, Case(program, **shapes))
+    assert run.counts == {"global_avg_pool2d": 1}
+    assert_close(run)
+
+
 def test_two_convolutions_share_a_sum():
     def program(x, weight, other):
         return op.relu(op.tanh(op.add(op.conv2d(x, weight), op.conv2d(x, other))))
