@@ -52,7 +52,8 @@ class Composite:
     epilogue   whether any elementwise ops after the result may join it, as part of what the last
                stage writes; or a check of the larger match
     prologue   arguments before which elementwise ops may join it: a compute of the kernel gets
-               such an argument as `Absorbed` (codegen/elementwise.py)
+               such an argument as `Absorbed` (codegen/elementwise.py), the default schedule joins
+               such ops to what reads them
     """
 
     name: str
@@ -227,7 +228,7 @@ class Composite:
     @property
     def absorbs_before(self) -> tuple[str, ...]:
         """The arguments before which they do."""
-        return self.prologue if self.kernel is not None else ()
+        return self.prologue if self.kernel is not None or self.schedule is None else ()
 
     def pack_for(self, arg: str) -> Callable[..., Tensor] | None:
         """How an argument is packed; the `weight_1` of a branch of `many` goes by `weight`."""

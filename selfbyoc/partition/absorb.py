@@ -154,6 +154,9 @@ def _why_not_after(around: Around, match: Match, call: OpCall, refused: Refuse) 
         return why
     if call.outputs[0].dtype == CONDITION:
         return "what is chosen by its condition did not join the kernel"
+    chains = [ops for ops in around.epilogues(match) if call in ops]
+    if chains:  # what reads the value besides is in the chain that was turned down
+        return _refusal(match, [with_epilogue(match, c, around.graph) for c in chains], refused)
     readers = [u.name for u in around.graph.users(value) if u is not call]
     if around.graph.is_output(value):
         readers.append("the model's result")

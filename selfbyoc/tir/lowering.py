@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from ..machine import machine
 from ..machine.features import features_of
 from ..machine.gpu import is_gpu
+from ..machine.unrolling import without_unrolling
 from ..tvm import tvm
 from ..tvm.alignment import any_alignment, lowered_for_any_alignment
 from ..tvm.build import build_module
@@ -99,4 +100,5 @@ def machine_code(
             functions = {name: with_overlaps(each, target) for name, each in functions.items()}
             changed = _shared_out(machine(target).cores)
         options = options_for_sums(functions.values())
-        return build_module(tvm.IRModule(functions), target, changed, options)
+        as_written = without_unrolling(target)
+        return build_module(tvm.IRModule(functions), as_written, changed, options)

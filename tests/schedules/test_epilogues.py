@@ -1,5 +1,6 @@
 """Elementwise ops around a kernel join it, whatever they are: epilogues and prologues."""
 
+import numpy as np
 import pytest
 from harness import assert_close, run_case
 
@@ -197,8 +198,9 @@ def test_both_at_once_and_what_they_read_are_arguments():
     assert "x" not in [name for name, _, _ in record.args]
 
 
-def explained(program, **shapes):
-    report = selfbyoc.explain(emit(program, shapes)).report
+def explained(program, constants=(), **shapes):
+    weights = {name: np.ones(shapes.pop(name), "float32") for name in constants}
+    report = selfbyoc.explain(emit(program, shapes, weights)).report
     told = {}
     for record in (r for r in report.records if r.cause == OUTSIDE):
         told[record.where] = told.get(record.where, "") + record.reason
@@ -246,13 +248,46 @@ def test_a_larger_result_a_result_of_the_model_and_another_dtype_stay_outside():
     assert "log is too long an expression" in told["log"]
 
 
-def test_short_rows_of_a_depthwise_convolution_are_faster_apart():
-    shapes = {"x": (1, C, 7, 7), "weight": (C, 1, 3, 3)}
-    told, kernels = explained(
-        lambda x, weight: op.tanh(op.conv2d(x, weight, padding=1, groups=C)), **shapes
-    )
-    assert "rows of 7 pixels are stored one by one" in told["tanh"]
-    assert kernels == [("conv2d",)]
+@pytest.mark.parametrize(
+    ("size", "constants", "told"),
+    [
+        (7, ("weight",), None),  # groups are lanes: 49 pixels are one row
+        (2, ("weight",), "rows of 4 pixels are stored one by one"),
+        (7, (), "rows of 7 pixels are stored one by one"),
+    ],
+)
+def test_short_rows_of_a_depthwise_convolution(size, constants, told):
+    def program(x, weight):
+        y = op.conv2d(x, weight, padding=1, groups=C)
+        return op.multiply(y, op.sigmoid(op.tanh(y)))
+
+    shapes = {"x": (1, C, size, size), "weight": (C, 1, 3, 3)}
+    why, kernels = explained(program, constants=constants, **shapes)
+    if told is not None:
+        assert told in why["tanh"]
+        assert told in why["multiply"]
+        assert kernels == [("conv2d",)]
+        return
+    assert why == {}
+    assert kernels == [("conv2d", "tanh", "sigmoid", "multiply")]
+    case = Case(program, constants=constants, **shapes)
+    assert_close(run_case(CONV, case))
+    assert_close(run_case(CONV, case, target="llvm -mcpu=haswell"))
+
+
+def test_an_average_of_all_pixels_takes_the_ops_before_it():
+    def program(x, channel):
+        y = op.multiply(x, op.divide(op.clip(op.add(x, 3.0), a_max=6.0), 6.0))
+        return op.sigmoid(op.global_avg_pool2d(op.add(op.sigmoid(y), channel)))
+
+    shapes = {"x": (2, C, 7, 11), "channel": (C, 1, 1)}
+    told, kernels = explained(program, **shapes)
+    assert told == {}
+    assert len(kernels) == 1
+    (average,) = [c for c in selfbyoc.BUILTIN if c.name == "global_avg_pool2d"]
+    run = run_case(average, Case(program, **shapes))
+    assert run.counts == {"global_avg_pool2d": 1}
+    assert_close(run)
 
 
 def test_two_convolutions_share_a_sum():

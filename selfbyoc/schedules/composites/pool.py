@@ -102,6 +102,7 @@ global_avg_pool2d = Composite(
     lambda x: op.global_avg_pool2d(x),
     check=_float_nchw,
     epilogue=True,
+    prologue=("x",),
     why="parallel over channels, vectors along the flat image",
     cases=(
         Case(x=(1, 1024, 7, 7)),

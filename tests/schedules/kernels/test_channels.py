@@ -7,9 +7,10 @@ from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.machine import machine
-from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan
+from selfbyoc.schedules.kernels.conv.channels.candidates import usual_channels
+from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan, decided_channels
 from selfbyoc.schedules.kernels.conv.layer import Layer
-from selfbyoc.schedules.kernels.conv.pack import row_blocks
+from selfbyoc.schedules.kernels.conv.pack import row_blocks, whole_blocks
 from selfbyoc.schedules.kernels.conv.plan import plan_direct
 from selfbyoc.tvm import make_target
 
@@ -89,3 +90,35 @@ def test_what_taps_share_has_registers(one, most):
     assert found.tile.vectors == 2
     assert found.pixels <= most
     assert found.pixels > 8 or one.window != (1, 1)
+
+
+AVX2 = {"kind": "llvm", "mcpu": "haswell", "num-cores": 2}
+TILES_OF_14 = layer((1, 480, 14, 14), 112, (1, 1))  # 5, 5 and 4 pixels, 160 channels at a time
+
+
+@pytest.mark.parametrize(
+    ("one", "target", "is_in_memory"),
+    [
+        (TILES_OF_14, AVX2, True),
+        (TILES_OF_14, SERVER, False),  # its registers hold a row
+        (layer((1, 80, 14, 14), 112, (1, 1)), AVX2, False),  # all channels at once
+        (layer((1, 480, 10, 10), 112, (1, 1)), AVX2, False),  # equal tiles are no unrolled loop
+    ],
+)
+def test_sums_of_parts_are_not_on_the_stack(one, target, is_in_memory):
+    cpu, one = machine(make_target(target)), replace(one, blocks=whole_blocks(one.out[1]))
+    found = decided_channels(one, usual_channels(one, cpu), cpu)
+    assert found.in_memory == is_in_memory
+    assert list(found.faults(one, cpu)) == []
+
+
+@pytest.mark.parametrize("channels", [112, 107])
+def test_sums_in_memory_are_right(channels):
+    case = Case(
+        lambda x, weight, bias: op.hard_swish(op.bias_add(op.conv2d(x, weight), bias)),
+        x=(1, 480, 14, 14), weight=(channels, 480, 1, 1), bias=(channels,),
+        constants=("weight", "bias"),
+    )  # fmt: skip
+    run = run_case(CONV, case, target=AVX2)
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)

@@ -26,6 +26,10 @@ MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
 # prefetch: 576x4x4 to 192 channels, 8 x 3 vectors, 20.7 us with a prefetch every step, 9.6 with
 # four every fourth (Zen 5, Nov 2026).
 ON_STACK, LEAST_STEPS = 1024, 4
+# Without a window, of no prefetches. In a loop of one step LLVM spilled sums though registers were
+# free: 480x14x14 to 112, 5 x 2 vectors, one core of Zen 3, 555 us; of 2 steps 284, 4 280, 8 275,
+# but then the tile of 4 x 2 spills (Nov 2026).
+STEPS = 4
 # Bytes of a piece of weight, of which the next is prefetched. Weights in memory, Zen 5, Nov 2026:
 # 512x2x2, 3x3, 231 us by tasks of 295 KB, 191 by pieces of 16 KB, 187 of 48; 512x4x4 252, 219 and
 # 211; 256x4x4 72, 59 and 57; 1024x4x4 by 1x1, 8 KB 112, 16 KB 104, 32 KB 102, by tasks 103.
@@ -52,6 +56,8 @@ class ChannelPlan:
     cycles: float = 0.0  # of one core's share, for each input channel and tap
     depth: int = 0  # input channels that are summed at a time; 0: all
     by_images: bool = False  # a task is an image, all blocks of it, and pads it
+    steps: int = 1  # of k in one run of its loop, where none prefetches
+    in_memory: bool = False  # sums of a row, which parts are added to, are not on the stack
 
     def __str__(self) -> str:
         task = "blocks of channels" if self.blocks_alone else "rows of blocks of channels"
@@ -109,6 +115,9 @@ class ChannelPlan:
         yield from undivided("input channels", layer.kernel[1], depth)
         if self.by_images and not (self.blocks_alone and self.lanes.copies):
             yield "tasks are images, and copy none"
+        if self.in_memory and (self.is_even or depth == layer.kernel[1]):
+            yield "sums of a row in memory, of no parts or of equal tiles"
+        yield from undivided("input channels at a time", depth, self.steps)
         if self.prefetch:
             yield from undivided("input channels at a time", depth, self.prefetch)
             yield from undivided("prefetches", depth // self.prefetch, self.piece or 1)
@@ -128,6 +137,9 @@ def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -
     p = replace(p, by_images=alone and _pads_by_images(layer, p, cpu))
     p = replace(p, prefetch=_prefetch(layer, p) if alone else 0)
     p = replace(p, piece=_piece(layer, p) if p.prefetch else 0)
+    if not p.prefetch and layer.is_plain:
+        p = replace(p, steps=divisor(p.depth, STEPS))
+    p = replace(p, in_memory=_is_in_memory(layer, p, cpu))
     return replace(p, window=window_of(layer, p.tile))
 
 
@@ -140,6 +152,19 @@ def _pads_by_images(layer: Layer, p: ChannelPlan, cpu: Machine) -> bool:
     weight = 4 * layer.blocks[0] * BLOCK * layer.steps
     even = p.lanes.copies and cpu.is_even(layer.out[0])
     return even and 2 * weight <= cpu.l2_bytes and not for_every_size()
+
+
+def _is_in_memory(layer: Layer, p: ChannelPlan, cpu: Machine) -> bool:
+    """Whether the sums of a row, which those of parts of the channels are added to, are more than
+    registers hold, but so few that TVM keeps them on the stack: where the tiles of a row are
+    unrolled, LLVM makes values of them, and spills those of the tile that is computed.
+
+    480x14x14 to 112, one core of Zen 3: 451 us on the stack, in memory 280 (Nov 2026).
+    """
+    if p.is_even or p.depth == layer.kernel[1]:
+        return False
+    sums = p.width * p.pair * BLOCK
+    return 4 * sums <= ON_STACK and sums > cpu.vector_registers * p.vector
 
 
 def _prefetch(layer: Layer, p: ChannelPlan) -> int:

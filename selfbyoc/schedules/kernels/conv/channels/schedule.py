@@ -10,10 +10,14 @@ from ....steps.images import Work, image_of
 from ....steps.loops import prefetch_next, prefetch_residual
 from ....steps.parallel import parallel_over
 from ....steps.registers import out_of_registers, start_parts, unroll_tile, weight_of
+from ....steps.tiles import BLOCK
 from ..padding import pad_rows
 from ..window import accumulate
 from .compute import ChannelStages
-from .plan import ChannelPlan
+from .plan import ON_STACK, ChannelPlan
+
+ROW_AXIS = 2  # of the sums: image, block, row, pixel, channel
+OUT_OF_STACK = ON_STACK // 4 + BLOCK  # floats between two rows, so that one is not on the stack
 
 
 def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
@@ -27,6 +31,8 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     image = None if plan.is_apart else image_of(work, sums)
     registers = out_of_registers(sch, sums.block, stages.parts)
     written, added = (Facts(sch, block) for block in registers)
+    if plan.in_memory:
+        sch.storage_align(written.block, 0, ROW_AXIS, OUT_OF_STACK, 0)
     n, b, y, tile_loops = _tasks(work, image, written, plan)
     sch.compute_at(added.block, _register_tile(sch, tile_loops, plan), preserve_unit_loops=True)
     loops = list(sch.get_loops(added.block))[-len(added.axes) :]
@@ -36,7 +42,7 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     of_blocks = b if plan.by_images else task
     if image is not None:
         prefetch_residual(sch, y if alone and not plan.is_flat else of_blocks, image)
-    split = _prefetching(sch, added, of_blocks, plan) if plan.prefetch else None
+    split = _prefetching(sch, added, of_blocks, plan) if plan.prefetch else _stepping(sch, plan)
     if stages.copy is not None:
         at = task if plan.by_images else None
         pad_rows(work, Facts(sch, stages.copy), plan.lanes, plan.vector, at)
@@ -84,6 +90,19 @@ def _register_tile(sch: Schedule, loops: Sequence[Loop], plan: ChannelPlan) -> L
     if not plan.is_even:  # which pixels there are is known when it is unrolled
         sch.unroll(xo)
     return lo
+
+
+def _stepping(sch: Schedule, plan: ChannelPlan) -> Callable[[Loop], Loop]:
+    """Splits a loop over k into runs of some steps."""
+
+    def split(k: Loop) -> Loop:
+        if plan.steps == 1:
+            return k
+        outer, inner = sch.split(k, [None, plan.steps])
+        sch.unroll(inner)
+        return outer
+
+    return split
 
 
 def _prefetching(
