@@ -23,7 +23,7 @@ def pretend(monkeypatch):
     """The machine that LLVM calls `name` and that shows these features."""
 
     def pretending(name, features):
-        monkeypatch.delenv(host.PRETENDED, raising=False)
+        monkeypatch.delenv(cpu_features.PRETENDED, raising=False)
         monkeypatch.setattr(tvm.target.codegen, "llvm_get_system_cpu", lambda: name)
         monkeypatch.setattr(cpu_features, "detected", lambda _: features)
         host._cpu.cache_clear()
