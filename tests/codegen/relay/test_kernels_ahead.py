@@ -40,7 +40,7 @@ def makers(monkeypatch):
         return lower(source, target)
 
     monkeypatch.setattr(progress, "lower", made)
-    monkeypatch.setattr("selfbyoc.machine.host.cores", lambda: 2)
+    monkeypatch.setattr("selfbyoc.codegen.parallel.core_count", lambda: 2)
     return seen
 
 
