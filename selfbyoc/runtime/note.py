@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,7 +69,7 @@ class Note:
 
 def write_note(folder: Path, note: Note) -> str:
     """A source file to link into the library, C and C++ alike; -> its path."""
-    text = _BEGIN.decode()[:-2] + json.dumps(asdict(replace(note, is_sealed=True)))
+    text = _BEGIN.decode()[:-2] + json.dumps({**vars(note), "is_sealed": True})
     content = folder / "selfbyoc_note.json"
     content.write_bytes(text.encode() + b"\0")
     names = {
