@@ -45,7 +45,7 @@ def with_levels_in_order(decided: Decided, decide: Callable[[IRModule], Decided]
 def _are_elsewhere(decided: Decided) -> bool:
     """Whether one of them, that no kernel of bytes reads, is in another layout."""
     graph = reader.read_as_written(decided[0]["main"]).graph
-    slow = _without_schedule(decided)
+    slow = _without_schedule(decided, graph)
     if decided[2].left.get("dequantize"):
         slow += [call for call in graph.ops if call.kind == "conv2d" and _is_of_levels(call, graph)]
     return any(call.attrs["data_layout"] != LAYOUT for call in slow)
@@ -53,14 +53,15 @@ def _are_elsewhere(decided: Decided) -> bool:
 
 def _slow(decided: Decided) -> tuple[int, int]:
     """What no kernel of bytes reads: dequantizes, and convolutions of integers."""
-    return decided[2].left.get("dequantize", 0), len(_without_schedule(decided))
+    graph = reader.read_as_written(decided[0]["main"]).graph
+    return decided[2].left.get("dequantize", 0), len(_without_schedule(decided, graph))
 
 
-def _without_schedule(decided: Decided) -> list[OpCall]:
-    """The convolutions of integers that no composite with a schedule of its own takes."""
-    prepared, matches, _ = decided
-    graph = reader.read_as_written(prepared["main"]).graph
-    own = (m for m in matches if m.composite.kernel or m.composite.schedule)
+def _without_schedule(decided: Decided, graph: OpGraph) -> list[OpCall]:
+    """The convolutions of integers, in the module as it is written, that no composite with a
+    schedule of its own takes.
+    """
+    own = (m for m in decided[1] if m.composite.kernel or m.composite.schedule)
     taken = {source for match in own for call in match.ops for source in call.sources}
     convs = (call for call in graph.ops if call.kind == "conv2d" and _is_of_integers(call))
     return [conv for conv in convs if taken.isdisjoint(conv.sources)]

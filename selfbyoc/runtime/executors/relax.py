@@ -74,8 +74,8 @@ def calling(
 
 
 def _tensors(result: NDArray | Sequence[NDArray]) -> list[NDArray]:
-    """What `main` returns: one tensor, or several."""
-    return [result] if isinstance(result, Tensor) else list(result)
+    """What `main` returns: one tensor, or several. Of tensors of PyTorch they are PyTorch's."""
+    return list(result) if isinstance(result, tvm_ffi.Array) else [result]
 
 
 def bound(native: Executable, names: Sequence[str]) -> Callable[[Sequence[NDArray]], list[NDArray]]:

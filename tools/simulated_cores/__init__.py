@@ -1,0 +1,1 @@
+"""What `tools/many_cores.py` counts, measures and computes."""
