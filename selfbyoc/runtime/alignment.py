@@ -34,3 +34,8 @@ def aligned(array: np.ndarray) -> np.ndarray:
     copy = np.ndarray(array.shape, array.dtype, memory, start)
     np.copyto(copy, array)
     return copy
+
+
+def is_plain(dtype: np.dtype) -> bool:
+    """Whether it is NumPy's own: ml_dtypes has more of them, one of which says it is a float."""
+    return dtype.isbuiltin == 1 and dtype.kind in "biufc"

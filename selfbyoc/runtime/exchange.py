@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, one_line
+from .alignment import is_plain
 from .executors.generation import executor
 
 if TYPE_CHECKING:
@@ -92,4 +93,4 @@ def _maker(given: Any) -> Callable[[NDArray], object]:
 
 def _exchanged(array: np.ndarray) -> np.ndarray:
     """What hands an array on: NumPy itself refuses bfloat16."""
-    return array if array.dtype.kind in "biufc" else executor.to_tensor(array)
+    return array if is_plain(array.dtype) else executor.to_tensor(array)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...common.without import without_pytorch
 from ...errors import InputError
-from ..alignment import aligned, lies_well, read_only
+from ..alignment import aligned, is_plain, lies_well, read_only
 
 with without_pytorch():
     import tvm_ffi
@@ -143,8 +143,10 @@ class _Input:
 
 
 def _is_exchanged(array: np.ndarray) -> bool:
-    """Whether NumPy hands out what it holds: not bfloat16, float8."""
-    return array.dtype.kind in "biufc"
+    """Whether NumPy hands out what it holds: not bfloat16, float8. Of no elements its strides are
+    not those that kernels expect.
+    """
+    return array.size > 0 and is_plain(array.dtype)
 
 
 def view_of(tensor: NDArray) -> np.ndarray:

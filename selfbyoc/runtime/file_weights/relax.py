@@ -11,8 +11,9 @@ from tvm import relax
 from ...ir.relax import Constant
 from ...tvm import constant_tensor, tvm, view_of
 from ...tvm.types import Executable, Expr, Module
+from ..alignment import is_plain
 from .source import Abi
-from .table import GIVEN, Table, Weight, is_plain
+from .table import GIVEN, Table, Weight
 
 # tvm_ffi's c_api.h: a value is its type and eight bytes; 7 is a DLTensor*.
 ABI = Abi(
@@ -95,6 +96,6 @@ def _weight(argument: Expr) -> Weight | None:
         return None
     values = view_of(constant_tensor(argument))
     dtype = tvm_ffi.dtype(str(values.dtype))
-    if not is_plain(values):
+    if not values.size or not is_plain(values.dtype):
         return None
     return Weight(values.shape, (int(dtype.type_code), dtype.bits, dtype.lanes), values)

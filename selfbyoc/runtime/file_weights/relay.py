@@ -12,9 +12,10 @@ from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from ...tvm import tvm
 from ...tvm.types import Executable, Module, NDArray
+from ..alignment import is_plain
 from ..executors.relay.vm import is_machine
 from .source import Abi
-from .table import GIVEN, Table, Weight, is_plain
+from .table import GIVEN, Table, Weight
 
 # TVM 0.17's c_runtime_api.h: values and their types apart; 7 is a DLTensor*.
 ABI = Abi(
@@ -140,6 +141,6 @@ def _weight(param: NDArray | None) -> Weight | None:
     if param is None:
         return None
     dtype, values = tvm.DataType(param.dtype), param.numpy()
-    if not is_plain(values):
+    if not values.size or not is_plain(values.dtype):
         return None
     return Weight(values.shape, (dtype.type_code, dtype.bits, dtype.lanes), values)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 GIVEN = -1  # an argument that the caller gives
-_PLAIN = frozenset("biufc")
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,3 @@ class Table:
         if key not in self.stubs:
             self.stubs[key] = Stub(f"selfbyoc_{len(self.stubs)}_{kernel}", *key)
         return self.stubs[key]
-
-
-def is_plain(values: np.ndarray) -> bool:
-    """Whether there are values, of a dtype that is NumPy's own."""
-    return values.size > 0 and values.dtype.kind in _PLAIN
