@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from ..machine import machine
 from ..machine.features import features_of
 from ..machine.gpu import is_gpu
-from ..machine.unrolling import without_unrolling
 from ..tvm import tvm
 from ..tvm.alignment import any_alignment, lowered_for_any_alignment
 from ..tvm.build import build_module
@@ -22,6 +21,7 @@ from ..tvm.selects import without_decided, without_truncation
 from ..tvm.starts import with_true_starts
 from ..tvm.types import Module, PrimFunc, Target
 from .allocations import bounded, with_constant_allocations
+from .as_written import target_as_written
 from .barriers import with_barriers
 from .bfloat16 import with_text, with_whole_rows
 from .concatenates import without_concatenates
@@ -100,5 +100,5 @@ def machine_code(
             functions = {name: with_overlaps(each, target) for name, each in functions.items()}
             changed = _shared_out(machine(target).cores)
         options = options_for_sums(functions.values())
-        as_written = without_unrolling(target)
-        return build_module(tvm.IRModule(functions), as_written, changed, options)
+        asked = target_as_written(functions.values(), target)
+        return build_module(tvm.IRModule(functions), asked, changed, options)

@@ -226,6 +226,12 @@ def test_what_the_cost_says(sizes, taken):
     assert (groups_time(one, found, cpu) < time) == taken
 
 
+def test_weights_that_l1_does_not_hold_are_read_from_l2_by_each_tile():
+    cpu = machine(make_target(AVX512 | {"mcpu": "haswell"}))
+    assert conv_plan.paying_groups(layer(7, 55, 8, 3), cpu) is None  # 37 KB a task
+    assert conv_plan.paying_groups(layer(7, 960, 1, 5), cpu) is not None
+
+
 def test_what_does_not_fit():
     cpu = machine(make_target(AVX512))
     assert conv_plan.paying_groups(layer(7, 1, 64, 3), cpu) is None  # no groups

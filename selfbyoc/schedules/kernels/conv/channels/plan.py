@@ -27,8 +27,8 @@ MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
 # four every fourth (Zen 5, Nov 2026).
 ON_STACK, LEAST_STEPS = 1024, 4
 # Without a window, of no prefetches. In a loop of one step LLVM spilled sums though registers were
-# free: 480x14x14 to 112, 5 x 2 vectors, one core of Zen 3, 555 us; of 2 steps 284, 4 280, 8 275,
-# but then the tile of 4 x 2 spills (Nov 2026).
+# free: 480x14x14 to 112, 5 x 2 vectors, one core of Zen 3, 555 us; of 2 steps 284, of 4 280; of 8
+# 275, but then a tile of 4 x 2 spills (Nov 2026).
 STEPS = 4
 # Bytes of a piece of weight, of which the next is prefetched. Weights in memory, Zen 5, Nov 2026:
 # 512x2x2, 3x3, 231 us by tasks of 295 KB, 191 by pieces of 16 KB, 187 of 48; 512x4x4 252, 219 and

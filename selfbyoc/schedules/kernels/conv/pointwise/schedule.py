@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .....tir.as_written import AS_WRITTEN
 from .....tvm import region_buffer
 from .....tvm.types import Loop, Schedule
 from ....steps.blocks import Facts, same_elements
@@ -104,6 +105,7 @@ def _sums(work: Work, sums: Facts, loop: Loop, plan: PointwisePlan) -> None:
     sch.compute_at(sums.block, loop, preserve_unit_loops=True)
     work.done.add(sums.name)
     sch.set_scope(sums.block, 0, "local")
+    sch.annotate(sums.block, AS_WRITTEN, 1)  # 4 x 3 sums and their operands are all registers
     loops = list(sch.get_loops(sums.block))[-len(sums.axes) :]
     r, t, lane = (loops[a.position] for a in sums.spatial[-3:])
     k, *taps = (loops[a.position] for a in sums.reduction)
