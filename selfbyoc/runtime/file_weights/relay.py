@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from ...tvm import tvm
 from ...tvm.types import Executable, Module, NDArray
 from ..alignment import is_plain
 from ..executors.relay.vm import is_machine
+from ..relay import graph_json
 from .source import Abi
 from .table import GIVEN, Table, Weight
 
@@ -43,11 +43,11 @@ def apart(native: Executable, lowered: object) -> tuple[Executable, Table]:
     table = Table()
     if is_machine(native) or not _is_code(native.lib):
         return native, table
-    graph = _Graph(json.loads(native.graph_json), native.params).stubbed(table)
+    graph = _Graph(graph_json.read(native.graph_json), native.params).stubbed(table)
     inputs = {graph["nodes"][n]["name"] for n in graph["arg_nodes"]}
     params = {name: value for name, value in native.params.items() if name in inputs}
     made = GraphExecutorFactoryModule(
-        native.ir_mod, native.target, native.executor, json.dumps(graph), native.lib,
+        native.ir_mod, native.target, native.executor, graph_json.write(graph), native.lib,
         native.libmod_name, params, native.function_metadata,
     )  # fmt: skip
     return made, table

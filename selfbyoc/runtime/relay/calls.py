@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -11,6 +10,7 @@ from ...tvm import tvm
 from ...tvm.types import Executable, NDArray
 from ..executors.relay.vm import is_machine
 from ..kernel_call import KernelCall
+from . import graph_json
 
 VIEW = "__nop"  # the function of a node that looks at memory in another shape
 
@@ -31,7 +31,7 @@ def kernel_calls(
     entries: list[list[NDArray]] = []
     weights: set[int] = set()
     found: list[KernelCall] = []
-    for number, node in enumerate(json.loads(native.graph_json)["nodes"]):
+    for number, node in enumerate(graph_json.read(native.graph_json)["nodes"]):
         execute(number)  # it hands out what the last one wrote
         attrs = node.get("attrs", {})  # none of an input's or a weight's
         results = [output(number, n) for n in range(int(attrs.get("num_outputs", 1)))]
