@@ -133,3 +133,12 @@ def _said(kind: Any) -> str:
 
 def _at(where: str, name: str) -> str:
     return f"{where}.{name[:60]}" if where else name[:60]
+
+
+def nullable(value: object) -> object:
+    """Data as JSON can have it: null for a NaN, as `checked` reads it."""
+    if isinstance(value, dict):
+        return {key: nullable(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [nullable(v) for v in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -49,13 +49,14 @@ def export(library: Library, path: str | Path) -> None:
 def _export(library: Library, part: Path, folder: Path, notes: list[str]) -> None:
     """Weights have pages of their own where the system's loader maps them."""
     native, in_halves = library.native, library.weights == "float16"
+    how: dict[str, object] = {}
     if sys.platform.startswith("linux"):
+        # What is called in the file is in the file: another library may have the same names.
+        how["options"] = ["-O2", "-Wl,-Bsymbolic"]
         native, table = files.apart(native, library._lowered)
         if table.stubs:
             notes = [*notes, write(folder, table, files.ABI, in_halves)]
             in_halves = False
-    # What is called in the file is in the file: another library may have the same names.
-    how: dict[str, object] = {"options": ["-O2", "-Wl,-Bsymbolic"]}
     if in_halves:
         how["fpack_imports"] = packed
     native.export_library(str(part), addons=notes, **how)

@@ -19,6 +19,7 @@ from ..errors import TargetError
 from ..tvm.export import pack_imports
 from ..tvm.types import Module
 from .file_weights.halves import FEWEST, WIDENED, as_halves
+from .note import for_assembler
 
 # A tensor as TVM writes it, on both generations: a magic number, a reserved one, the device, the
 # number of axes, the dtype; then the extents, the number of bytes, and these.
@@ -87,9 +88,8 @@ def packed(module: Module, is_system_lib: bool, prefix: str, folder: str) -> str
         file.writelines(piece.data for piece in pieces)
     path = Path(folder, "selfbyoc_weights.c")
     listed = ", ".join(f"{{{p.elements}u, {len(p.data)}u}}" for p in pieces)
-    quoted = str(data).replace("\\", "\\\\").replace('"', '\\"')
     names = {
-        "file": quoted, "symbol": symbol, "size": len(image), "pieces": listed,
+        "file": for_assembler(data), "symbol": symbol, "size": len(image), "pieces": listed,
         "widened": WIDENED,
     }  # fmt: skip
     path.write_text(_SOURCE % names, encoding="utf-8")

@@ -76,12 +76,16 @@ def write_note(folder: Path, note: Note) -> str:
         "owner": len(OWNER) + 1, "name": OWNER.decode(), "text": TEXT, "seal": SEAL,
         # What JSON escapes in a string, C does too; `??/` would be a backslash in old C.
         "quoted": json.dumps(text).replace("?", "\\?"),
-        # For the assembler, in a string of C's.
-        "file": _quoted(_quoted(str(content))),
+        "file": for_assembler(content),
     }  # fmt: skip
     path = folder / "selfbyoc_note.c"
     path.write_text(_SOURCE % names, encoding="utf-8")
     return str(path)
+
+
+def for_assembler(path: Path) -> str:
+    """A path as a string of the assembler's has it, inside of one of C's."""
+    return _quoted(_quoted(str(path)))
 
 
 def _quoted(text: str) -> str:

@@ -135,6 +135,15 @@ def test_open_sizes(tmp_path):
         np.testing.assert_array_equal(loaded(x)[0], built(x)[0])
 
 
+def test_a_folder_of_any_name(tmp_path, monkeypatch):
+    """The assembler reads the weights in the folder for temporary files."""
+    odd = tmp_path / 'a {b} "c" \\ d'
+    odd.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(odd))
+    built, loaded = saved(emitted(lambda x, w: op.dense(x, w), {"w": W}), tmp_path)
+    np.testing.assert_array_equal(loaded(X)[0], built(X)[0])
+
+
 TWO = """
 import sys, numpy as np, selfbyoc
 one, other = map(selfbyoc.load, sys.argv[1:])

@@ -164,15 +164,7 @@ class Report:
 
     def to_json(self) -> str:
         """All as JSON; a NaN is null."""
-        return json.dumps(_nullable(asdict(self)), indent=1)
-
-
-def _nullable(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _nullable(v) for key, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_nullable(v) for v in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+        return json.dumps(structured.nullable(asdict(self)), indent=1)
 
 
 def from_json(text: str) -> Report:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..note import for_assembler
 from .halves import WIDEN, as_halves
 from .table import GIVEN, Table, Weight
 
@@ -85,7 +86,7 @@ def write(folder: Path, table: Table, abi: Abi, in_halves: bool) -> str:
     starts = np.concatenate([[0], np.cumsum([_up(n) for n in wide])]).tolist()
     names = {
         "aligned": ALIGNED,
-        "file": str(data).replace("\\", "\\\\").replace('"', '\\"').replace("{", "{{"),
+        "file": for_assembler(data),
         "widen": _widening(pieces, places, starts) if any(wide) else "",
         "extents": ", ".join(map(str, _extents(table.weights))) or "0",
         "weights": ",\n".join(_tensors(table.weights, pieces, places, starts)),

@@ -129,7 +129,7 @@ class Places:
 
 def write_places(path: Path, places: Places) -> None:
     """As JSON; a NaN is null."""
-    write_text(path, json.dumps(_nullable(asdict(places)), indent=1))
+    write_text(path, json.dumps(structured.nullable(asdict(places)), indent=1))
 
 
 def is_places(path: Path) -> bool:
@@ -147,11 +147,3 @@ def read_places(path: Path) -> Places:
         return structured.read(Places, read_text(path))
     except ValueError as err:
         raise InputError(f"{path} is no report of `bench --where`: {err}") from err
-
-
-def _nullable(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _nullable(v) for key, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_nullable(v) for v in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
