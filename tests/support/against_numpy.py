@@ -4,10 +4,12 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import op
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import make_target
 
 
 def normal(*shape, dtype="float32", seed=0):
@@ -48,6 +50,15 @@ def refusals(program, args, constants=None):
     for record in refused:
         reasons.setdefault(record.composite, []).append(record.reason)
     return {name: "; ".join(texts) for name, texts in reasons.items()}
+
+
+def plans_of(program, args, weights, target):
+    """The types of the plans of a program's convolutions."""
+    types = {name: (a.shape, "float32") for name, a in (args | weights).items()}
+    target = make_target(target)
+    mod = selfbyoc.partition_for_tefuse(emit(program, types, weights), target=target)
+    made = [kernel.schedule(target)[0].plan for kernel in kernels(mod)]
+    return [type(plan) for plans in made for _, plan in plans.plans]
 
 
 def normalised(x, gamma, beta, epsilon):

@@ -215,9 +215,13 @@ def divisor(extent: int, most: int) -> int:
 
 
 def stored_at_once(extent: int, lanes: int) -> int:
-    """Elements of a row that one run of its loop stores; 0: no vectors. LLVM splits a short row of
-    any length into whole vectors and a tail; a long one must divide.
+    """Elements of a row that one run of its loop stores; 0: no vectors. Whole vectors, four at
+    most, where these divide it: 144x56x56, a depthwise 3x3 and swish, one core of Zen 3, 28 pixels
+    at a time 378 us, 8 at a time 354. Else LLVM splits a short row of any length into whole vectors
+    and a tail; a long one must divide.
     """
+    if extent % lanes == 0:
+        return lanes * divisor(extent // lanes, 4)
     found = extent if extent <= 4 * lanes else divisor(extent, 4 * lanes)
     return found if found * 2 >= lanes else 0
 

@@ -4,12 +4,11 @@ wide ones.
 
 import numpy as np
 import pytest
-from against_numpy import normal, taken
+from against_numpy import normal, plans_of, taken
 from harness import cpus
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import machine
 from selfbyoc.partition.generation import ir
@@ -48,15 +47,6 @@ def weights_of(image, channels, window):
     return groups, {"w": normal(out, channels[0], *window), "b": normal(out)}
 
 
-def forms(program, args, weights, target):
-    """The plans of a program's convolutions."""
-    types = {name: (a.shape, "float32") for name, a in (args | weights).items()}
-    target = make_target(target)
-    mod = selfbyoc.partition_for_tefuse(emit(program, types, weights), target=target)
-    made = [kernel.schedule(target)[0].plan for kernel in kernels(mod)]
-    return [type(plan) for plans in made for _, plan in plans.plans]
-
-
 @pytest.fixture
 def always(monkeypatch):
     """Groups are the lanes, whatever the cost says."""
@@ -73,7 +63,7 @@ def test_results(image, channels, window, attrs, target, always):
         return op.multiply(op.sigmoid(y), y)
 
     args = {"x": normal(*image)}
-    assert forms(program, args, weights, target or host_target()) == [GroupPlan]
+    assert plans_of(program, args, weights, target or host_target()) == [GroupPlan]
     counts = taken(program, args, weights, target=target, cache=False)
     assert sum(counts.values()) == 1
 
@@ -88,7 +78,7 @@ def test_a_batch_norm_a_residual_and_what_stands_before(shape, always):
         return op.relu(op.add(op.bias_add(y, b), r))
 
     args = {"x": normal(*shape), "r": normal(*shape, seed=1)}
-    assert GroupPlan in forms(program, args, weights, host_target())
+    assert GroupPlan in plans_of(program, args, weights, host_target())
     assert taken(program, args, weights, cache=False) == {"conv2d_add": 1}
 
 
@@ -123,7 +113,7 @@ def test_a_weight_that_is_no_constant_is_not_packed_so(always):
         return op.conv2d(x, w, padding=1, groups=32)
 
     args = {"x": normal(1, 32, 4, 4), "w": normal(32, 1, 3, 3)}
-    assert forms(program, args, {}, host_target()) == [PixelPlan]
+    assert plans_of(program, args, {}, host_target()) == [PixelPlan]
     assert taken(program, args, cache=False) == {"conv2d": 1}
 
 
@@ -165,7 +155,7 @@ def test_wide_groups_have_channels_as_lanes(image, channels, window, attrs, targ
     step = attrs.get("strides", 1)
     out = (image[0], groups * channels[1], -(-image[2] // step), -(-image[3] // step))
     args = {"x": normal(*image), "r": normal(*out, seed=1)}
-    assert forms(program, args, weights, target or host_target()) == [ChannelPlan]
+    assert plans_of(program, args, weights, target or host_target()) == [ChannelPlan]
     assert taken(program, args, weights, target=target, cache=False) == {"conv2d_add": 1}
 
 
@@ -222,7 +212,7 @@ def layer(size, groups, channels, window, stride=1):
 def test_what_the_cost_says(sizes, taken):
     one, cpu = layer(*sizes), machine(make_target(AVX512))
     found = planned_groups(one, cpu)
-    time = pixels_time(one, usual_pixels(one, cpu)[0], cpu)
+    time = pixels_time(one, usual_pixels(one, cpu)[0])
     assert (groups_time(one, found, cpu) < time) == taken
 
 

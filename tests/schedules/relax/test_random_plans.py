@@ -82,7 +82,7 @@ def moved(func):
 # Decisions of which any is right: what runs in parallel, which loop is outside, what is unrolled.
 FREE = {
     "BlockPlan.panels_outside", "BlockPlan.parallel", "ChannelPlan.blocks_alone",
-    "ChannelPlan.is_flat", "FewPlan.parallel", "PointwisePlan.by_channels",
+    "ChannelPlan.is_flat", "DepthwisePlan.by_rows", "FewPlan.parallel", "PointwisePlan.by_channels",
     "ProductPlan.melted", "ProductPlan.parallel", "ProductPlan.passes",
     "ProductPlan.rows_first", "ResizePlan.by_image", "RowPlan.by_image", "RowwisePlan.parallel",
     "SeparablePlan.parallel", "Window.columns", "Window.rows", "WinogradPlan.tasks_are_blocks",

@@ -14,6 +14,9 @@ from . import pack as direct_pack
 from .channels import compute as channels
 from .channels import schedule as channels_schedule
 from .channels.plan import ChannelPlan
+from .depthwise import compute as depthwise
+from .depthwise import schedule as depthwise_schedule
+from .depthwise.plan import DepthwisePlan
 from .form import Conv2d, Form, image_copies
 from .groups import compute as groups
 from .groups import pack as groups_pack
@@ -75,6 +78,7 @@ def _copies_of_words(stages: RoundedStages) -> list[Block]:
 
 FORMS = (
     Form(PixelPlan, _rows, pixels.convolution, pixels_schedule.schedule),
+    Form(DepthwisePlan, _rows, depthwise.convolution, depthwise_schedule.schedule),
     Form(
         PointwisePlan, _rows, pointwise.convolution, pointwise_schedule.schedule,
         pointwise_schedule.stays,

@@ -18,6 +18,7 @@ from ..winograd.plan import WinogradPlan
 from ..words import machine_of_words
 from .channels.candidates import usual_channels
 from .channels.plan import ChannelPlan, decided_channels
+from .depthwise.plan import decided_depthwise, usual_depthwise
 from .groups.cost import MOST_UNSURE, groups_time, pixels_time
 from .groups.plan import RANK as GROUPS_RANK
 from .groups.plan import GroupPlan, planned_groups
@@ -31,8 +32,9 @@ UNLIKE_DIRECT = (GroupPlan, WinogradPlan)
 ConvPlan = DirectPlan | RoundedPlan | GroupPlan | WinogradPlan
 MOST_L2 = 4  # times L2, of a task with groups as lanes
 
-# What lies in the lanes: pixels of the image as one row, channels, or pixels of padded rows.
-FLAT, CHANNELS, PIXELS = LANES = ("flat pixels", "channels", "pixels")
+# What lies in the lanes: pixels of the image as one row, channels, pixels of padded rows as one, or
+# of a row by itself.
+FLAT, CHANNELS, PIXELS, ROW = LANES = ("flat pixels", "channels", "pixels", "a row")
 # Lanes of a pool's task: 1 KB, which TVM keeps on the stack. 192x28x28, 3x3 at stride 1: 39.5 us
 # with 832 lanes, 22 with 203; 64x27x27 13.8 and 8.2 (two cores of Zen 5, Nov 2026).
 POOL_LANES = 256
@@ -164,9 +166,11 @@ def paying_groups(layer: Layer, machine: Machine) -> GroupPlan | None:
 
 def _direct_time(layer: Layer, machine: Machine) -> float:
     """With pixels or channels as lanes, whichever takes less; the weight is packed for it."""
-    pixels = pixels_time(layer, usual_pixels(layer, machine)[0], machine)
+    pixels = pixels_time(layer, usual_pixels(layer, machine)[0])
     whole = replace(layer, blocks=whole_blocks(layer.out[1], layer.groups))
-    return min([pixels, *(p.cycles * layer.steps for p in usual_channels(whole, machine))])
+    cycles = [p.cycles for p in usual_channels(whole, machine)]
+    cycles += [p.cycles for p in usual_depthwise(layer, machine)]
+    return min([pixels, *(n * layer.steps for n in cycles)])
 
 
 def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | None:
@@ -184,6 +188,7 @@ def plan_direct(layer: Layer, machine: Machine, free: bool = False) -> DirectPla
     """
     whole = replace(layer, blocks=whole_blocks(layer.out[1], layer.groups)) if free else layer
     forms = forms_of_pixels(layer, machine)
+    forms[ROW] = Candidates(layer, usual_depthwise(layer, machine), decided_depthwise)
     channels = usual_channels(whole, machine)
     if channels and channels[0].is_apart and not free:
         del forms[PIXELS]  # the weight is packed with zeros between its groups

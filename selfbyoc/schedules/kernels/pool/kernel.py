@@ -7,7 +7,7 @@ from typing import Any
 
 from ....language.kernel import Kernel
 from ....tvm.types import Block, Schedule
-from ...steps.blocks import divisor, stored_at_once
+from ...steps.blocks import stored_at_once
 from ...steps.loops import vectorize_row
 from ...steps.parallel import parallel_over
 from ..conv.kernel import schedule as schedule_windows
@@ -44,9 +44,7 @@ def _columns(sch: Schedule, block: Block, lanes: int) -> None:
     """The last loop in vectors: whole ones, or what LLVM cuts into whole ones and a tail."""
     loop = list(sch.get_loops(block))[-1]
     extent = int(sch.get(loop).extent)
-    whole = extent % lanes == 0
-    width = lanes * divisor(extent // lanes, 4) if whole else stored_at_once(extent, lanes)
-    vectorize_row(sch, loop, width, lanes)
+    vectorize_row(sch, loop, stored_at_once(extent, lanes), lanes)
 
 
 MAX_POOL = Kernel(plan, {"max_pool2d": max_pool2d}, schedule)

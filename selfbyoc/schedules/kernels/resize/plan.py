@@ -8,7 +8,7 @@ from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
 from ....ops.resampling import Resampling, axes_of
-from ...steps.blocks import divisor, stored_at_once
+from ...steps.blocks import stored_at_once
 from ...steps.faults import Faults, undivided, unlike
 
 # Along the rows of the image, then down; or down to the rows of the result, then along these
@@ -81,8 +81,7 @@ def row_width(extent: int, lanes: int) -> int:
     """
     if 1 < extent < lanes:
         return extent
-    whole = extent % lanes == 0
-    return lanes * divisor(extent // lanes, 4) if whole else stored_at_once(extent, lanes)
+    return stored_at_once(extent, lanes)
 
 
 def _first(resize: OpView, down: Resampling) -> str:

@@ -13,10 +13,6 @@ from .plan import GroupPlan
 
 # Cycles of a core, measured on Zen 5 with AVX-512, Nov 2026: 2x2 to 56x56 pixels, 3x3 to 7x7.
 DEPTHWISE_TIME = 1.4  # of products where each reads its pixel, beside the peak's
-CHANNEL_CYCLES, ELEMENT_CYCLES = 50.0, 0.5  # to pad a channel's image, and an element of it
-# Loads for a vector of pixels under a tap of a depthwise window, that lies in two lines. 192x28x28,
-# 7x7, on two cores of Zen 4 (one of 64 bytes a cycle): 152 us, with groups as lanes 92.
-TAP_LOADS = 1.9
 APART_TIME = 2.0  # where the rows of a register tile are of several groups and share no pixels
 MOST_UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
 
@@ -64,15 +60,7 @@ def _waiting(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
     return moved / 2 / cpu.shared_bandwidth
 
 
-def pixels_time(layer: Layer, plan: PixelPlan, cpu: Machine) -> float:
+def pixels_time(layer: Layer, plan: PixelPlan) -> float:
     """The same with pixels as lanes."""
-    p = plan.lanes
-    if not layer.is_depthwise:
-        shared = (layer.out[1] // layer.attrs["groups"]) % layer.blocks[1] == 0
-        return plan.cycles * layer.steps * (1.0 if shared else APART_TIME)
-    vectors = p.chunks * p.tiles * p.lanes / plan.vector
-    padded = p.length * math.prod(p.phases)
-    channel = (
-        CHANNEL_CYCLES + ELEMENT_CYCLES * padded + TAP_LOADS / cpu.loads * layer.steps * vectors
-    )
-    return channel * layer.out[0] * layer.out[1] / cpu.cores
+    shared = (layer.out[1] // layer.attrs["groups"]) % layer.blocks[1] == 0
+    return plan.cycles * layer.steps * (1.0 if shared or layer.is_depthwise else APART_TIME)

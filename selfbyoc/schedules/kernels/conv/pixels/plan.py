@@ -27,6 +27,11 @@ LEAST_TILES = 10  # of a task; of fewer the last leaves too many lanes without u
 # of 2 vectors 168 us and 177 with AVX2, of 4 150 and 149, of 6 152 and 140 (Zen 4, Nov 2026).
 DEPTHWISE, OF_MANY_TAPS = RegisterTile(1, 2), RegisterTile(1, 6)
 MANY_TAPS = 25
+# Cycles of a core for such a channel, Zen 5 with AVX-512, Nov 2026: 2x2 to 56x56 pixels.
+CHANNEL_CYCLES, ELEMENT_CYCLES = 50.0, 0.5  # to pad its image, and an element of it
+# Loads for a vector of pixels under a tap, that lies in two lines. 192x28x28, 7x7, on two cores of
+# Zen 4 (one of 64 bytes a cycle): 152 us, with groups as lanes 92.
+TAP_LOADS = 1.9
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,10 @@ def usual_pixels(layer: Layer, cpu: Machine) -> list[PixelPlan]:
     lanes = _lanes(layer)
     if layer.is_depthwise:
         tile = OF_MANY_TAPS if layer.steps >= MANY_TAPS else DEPTHWISE
-        return [_timed(layer, lanes, layer.out[0] * layer.out[1], tile, cpu)]
+        images = layer.out[0] * layer.out[1]
+        made = _timed(layer, lanes, images, tile, cpu)
+        time = _channel_cycles(layer, made, cpu) * images / cpu.cores
+        return [replace(made, cycles=time / layer.steps)]
     images, tiles = layer.out[0] * layer.blocks[0], tiles_for(layer.blocks[1], cpu)
     found = [_timed(layer, lanes, images, tile, cpu) for tile in tiles]
     return sorted(found, key=lambda p: (round(p.cycles), -p.lanes.rows))
@@ -102,6 +110,14 @@ def _timed(
     row = stored_at_once(layer.out[3], vector)
     time = cycles * layer.blocks[1] * SCATTERED_TIME
     return PixelPlan(found, made, vector, UNROLLED, row, time)
+
+
+def _channel_cycles(layer: Layer, plan: PixelPlan, cpu: Machine) -> float:
+    """Of a channel by itself, all of its taps."""
+    p = plan.lanes
+    taps = layer.steps * p.chunks * p.tiles * p.lanes / plan.vector
+    padded = p.length * math.prod(p.phases)
+    return CHANNEL_CYCLES + ELEMENT_CYCLES * padded + TAP_LOADS / cpu.loads * taps
 
 
 def _input_bytes(layer: Layer, p: Lanes) -> int:
