@@ -1,0 +1,113 @@
+"""Weights that a file holds as they were before they were packed. Code in the file packs them while
+the system loads it: before anybody can call a kernel, once, and for the processes that are forked
+from this one, too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ...codegen.parallel import at_once
+from ...machine.features import architecture
+from ...partition.original_weights import key_of
+from ...partition.packings import LEAST, Packing
+from ...tvm import empty, get_func, make_target, module_source, param_buffers, tvm, view_of
+from ...tvm.alignment import any_alignment
+from ...tvm.build import build_module
+from ...tvm.config import run_once_config
+from ...tvm.export import write_object
+from ...tvm.types import Module, PackedFunc, PrimFunc, Target
+from .packing_code import Made
+from .table import Table, Weight, weight_of
+
+# Of which NumPy and DLPack have the same memory.
+_PLAIN = {f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A weight of a table, and how it may be made."""
+
+    place: int
+    weight: Weight
+    packing: Packing
+
+    @property
+    def saved(self) -> int:
+        """Bytes of the file, unless another has the same original."""
+        return self.weight.values.nbytes - view_of(self.packing.original).nbytes
+
+
+def made_of(
+    table: Table, packings: Mapping[str, Packing], target: Target, folder: Path
+) -> tuple[list[Made], list[str]]:
+    """The weights of a table that are made when the file is loaded, and the objects with the code
+    for it; their originals are in the table then.
+    """
+    if not packings or architecture(target) != architecture("llvm"):
+        return [], []  # what is made for another machine cannot be compared here
+    groups: dict[str, list[_Candidate]] = {}
+    for found in _candidates(table, packings):
+        groups.setdefault(found.packing.function.script(), []).append(found)
+    worth = [group for group in groups.values() if sum(c.saved for c in group) >= LEAST]
+    jobs = [partial(_code, f"selfbyoc_pack_{n}", group) for n, group in enumerate(worth)]
+    made, objects = [], []
+    for n, (group, module) in enumerate(zip(worth, at_once(jobs), strict=True)):
+        if module is not None:
+            objects.append(write_object(module, folder / f"selfbyoc_pack_{n}.o"))
+            made += [_made(table, c, f"selfbyoc_pack_{n}") for c in group]
+    return made, objects
+
+
+def _candidates(table: Table, packings: Mapping[str, Packing]) -> Iterator[_Candidate]:
+    types = {key.rpartition(" ")[0] for key in packings}
+    for place, weight in enumerate(table.weights):
+        if f" {weight.values.dtype}{list(weight.shape)}" in types:
+            packing = packings.get(key_of(weight.values, ""))
+            if packing is not None and all(d in _PLAIN for _, d in _arguments(packing.function)):
+                yield _Candidate(place, weight, packing)
+
+
+def _code(name: str, group: Sequence[_Candidate]) -> Module | None:
+    """A function that makes these weights, to the bit, and needs nothing of TVM's runtime, which is
+    not there yet when the system loads a file. None where there is none.
+    """
+    function = group[0].packing.function
+    with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
+        whole = any_alignment(function.with_attr("global_symbol", name))
+        module = build_module(tvm.IRModule({name: whole}), make_target("llvm"))
+    if "__TVM" in module_source(module, "ll"):
+        logger.debug("%s needs TVM's runtime: its weights stay packed in the file", name)
+        return None
+    wrong = [c for c in group if not _makes(get_func(module, name), c)]
+    if wrong:
+        logger.debug("%s makes others of %d weights: they stay packed", name, len(wrong))
+        return None
+    return module
+
+
+def _makes(pack: PackedFunc, found: _Candidate) -> bool:
+    memory = [empty(shape, dtype) for shape, dtype in _arguments(found.packing.function)]
+    pack(found.packing.original, *memory[1:])
+    expected = np.ascontiguousarray(found.weight.values)
+    return view_of(memory[-1]).tobytes() == expected.tobytes()
+
+
+def _made(table: Table, found: _Candidate, name: str) -> Made:
+    _, *between, _ = _arguments(found.packing.function)
+    original = weight_of(view_of(found.packing.original))
+    memory = tuple(weight_of(np.empty(shape, dtype)) for shape, dtype in between)
+    return Made(found.place, table.place(original), name, memory)
+
+
+def _arguments(function: PrimFunc) -> list[tuple[tuple[int, ...], str]]:
+    """Shape and dtype of each."""
+    return [(tuple(map(int, b.shape)), str(b.dtype)) for b in param_buffers(function)]
