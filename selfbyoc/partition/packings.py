@@ -34,7 +34,9 @@ LEAST = 1 << 16
 
 @dataclass(frozen=True)
 class Packing:
-    """What a packed weight was, and the function of that, of memory and of the packed one."""
+    """What a packed weight was, one object for all that are made of it, and the function of that,
+    of memory and of the packed one.
+    """
 
     original: NDArray
     function: PrimFunc
@@ -82,17 +84,14 @@ def packings_of(mod: tvm.IRModule, target: Target) -> dict[str, Packing]:
     keys = at_once([partial(p.key, given) for p, given in asked])
     found = [(p, key) for (p, _), key in zip(asked, keys, strict=True) if key in kept]
     larger = {kept[key] for p, key in found if p.grows}
-    functions: dict[_Place, PrimFunc | None] = {}
-    made = {}
-    for place, key in found:
-        if kept[key] not in larger:
-            continue
-        if place not in functions:
-            functions[place] = place.function(target)
-        if (function := functions[place]) is not None:
-            name = key.removeprefix(_type(place.was))
-            made[name] = Packing(constant_tensor(kept[key]), function)
-    return made
+    originals = {node: constant_tensor(node) for node in larger}
+    found = [(p, key) for p, key in found if kept[key] in larger]
+    functions = {p: p.function(target) for p in dict.fromkeys(p for p, _ in found)}
+    return {
+        key.removeprefix(_type(p.was)): Packing(originals[kept[key]], function)
+        for p, key in found
+        if (function := functions[p]) is not None
+    }
 
 
 def _places(mod: tvm.IRModule) -> Iterator[_Place]:

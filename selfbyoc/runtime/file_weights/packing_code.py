@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from .abi import Abi
 from .table import Table, Weight, up
 
-# The system gives pages in pieces of 2 MB where it can: 80 MB take 15 ms, and 100 in pages of 4 KB.
+# Pages of memory take longer than packing, and least where they are asked for together: of 97 MB
+# 0.05 s, 0.07 one by one. Large pages (MADV_HUGEPAGE) take 0.02, or 0.4 where memory is in pieces.
 _SOURCE = """#include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,8 +22,8 @@ static void advise(const void* data, uint64_t size, int advice) {{
 }}
 
 __attribute__((constructor)) static void selfbyoc_pack(void) {{
-#ifdef MADV_HUGEPAGE
-  advise(selfbyoc_made, {size}u, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+  advise(selfbyoc_made, {size}u, MADV_POPULATE_WRITE);
 #endif
 {calls}
   advise(selfbyoc_made + {kept}u, {scratch}u, MADV_DONTNEED);

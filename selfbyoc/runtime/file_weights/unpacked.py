@@ -6,7 +6,7 @@ from this one, too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,11 +40,6 @@ class _Candidate:
     weight: Weight
     packing: Packing
 
-    @property
-    def saved(self) -> int:
-        """Bytes of the file, unless another has the same original."""
-        return self.weight.values.nbytes - view_of(self.packing.original).nbytes
-
 
 def made_of(
     table: Table, packings: Mapping[str, Packing], target: Target, folder: Path
@@ -54,10 +49,7 @@ def made_of(
     """
     if not packings or architecture(target) != architecture("llvm"):
         return [], []  # what is made for another machine cannot be compared here
-    groups: dict[str, list[_Candidate]] = {}
-    for found in _candidates(table, packings):
-        groups.setdefault(found.packing.function.script(), []).append(found)
-    worth = [group for group in groups.values() if sum(c.saved for c in group) >= LEAST]
+    worth = list(_worth(_candidates(table, packings)))
     jobs = [partial(_code, f"selfbyoc_pack_{n}", group) for n, group in enumerate(worth)]
     made, objects = [], []
     for n, (group, module) in enumerate(zip(worth, at_once(jobs), strict=True)):
@@ -65,6 +57,26 @@ def made_of(
             objects.append(write_object(module, folder / f"selfbyoc_pack_{n}.o"))
             made += [_made(table, c, f"selfbyoc_pack_{n}") for c in group]
     return made, objects
+
+
+def _worth(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
+    """Those of one function each, where it saves enough: the largest first, which bring their
+    originals into the file.
+    """
+    groups: dict[str, list[_Candidate]] = {}
+    for found in candidates:
+        groups.setdefault(found.packing.function.script(), []).append(found)
+    there: set[int] = set()
+    for group in sorted(groups.values(), key=_bytes, reverse=True):
+        new = {id(c.packing.original): c.packing.original for c in group}
+        brought = sum(view_of(new[each]).nbytes for each in new.keys() - there)
+        if _bytes(group) - brought >= LEAST:
+            there |= new.keys()
+            yield group
+
+
+def _bytes(group: Sequence[_Candidate]) -> int:
+    return sum(c.weight.values.nbytes for c in group)
 
 
 def _candidates(table: Table, packings: Mapping[str, Packing]) -> Iterator[_Candidate]:
