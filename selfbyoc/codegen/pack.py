@@ -19,7 +19,7 @@ from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor,
 from ..tvm.alignment import any_alignment
 from ..tvm.build import build_module
 from ..tvm.config import run_once_config
-from ..tvm.types import Attr, NDArray, PackedFunc, PrimFunc, Tensor
+from ..tvm.types import Attr, Module, NDArray, PackedFunc, PrimFunc, Tensor
 from .arguments import argument_chain, reader_of, run_pack
 from .plan import plan_of
 from .stack import Packed
@@ -192,12 +192,17 @@ _kernels: dict[str, Any] = {}  # text of a packing function -> its kernel
 
 
 def _kernel(match: Match, name: str, func: PrimFunc, elements: int) -> PackedFunc:
-    target = make_target({"kind": "llvm", "opt-level": 2 if elements > _MANY else 0})
     try:
-        with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
-            module = build_module(tvm.IRModule({"pack": any_alignment(func)}), target)
+        return get_func(packing_code(func, "pack", 2 if elements > _MANY else 0), "pack")
     except Exception as err:  # as when a kernel is lowered
         raise LoweringError(
             f"composite {match.composite.name}: packing of {name!r} failed: {err}"
         ) from err
-    return get_func(module, "pack")
+
+
+def packing_code(func: PrimFunc, symbol: str, level: int) -> Module:
+    """The machine code of a packing function, for any CPU of this machine's architecture."""
+    target = make_target({"kind": "llvm", "opt-level": level})
+    named = any_alignment(func.with_attr("global_symbol", symbol))
+    with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
+        return build_module(tvm.IRModule({symbol: named}), target)
