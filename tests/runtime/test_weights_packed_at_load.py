@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import emit, op
+from selfbyoc import Composite, emit, op
 from selfbyoc.errors import DamagedFile
 from selfbyoc.partition.packings import packings_of
 from selfbyoc.runtime.exporting import files
 from selfbyoc.runtime.file_weights.unpacked import made_of
-from selfbyoc.tvm import GENERATION, make_target, tir
+from selfbyoc.tvm import GENERATION, make_target, te, tensor, tir
 
 RNG = np.random.default_rng(41)
 W = RNG.standard_normal((32, 32, 3, 3), np.float32)
@@ -232,14 +232,66 @@ def test_what_cannot_be_compared_here_stays_packed(library, tmp_path):
 def test_a_packing_that_makes_something_else_is_not_taken(library, tmp_path):
     table = files.apart(library.native, library._lowered)[1]
     (packing,) = library._packings.values()
-    wrong = {key: type(packing)(tensor_of(2 * W), packing.function) for key in library._packings}
+    wrong = {key: type(packing)(tensor(2 * W), packing.function) for key in library._packings}
     assert made_of(table, wrong, library.target, tmp_path) == ([], [])
 
 
-def tensor_of(array):
-    from selfbyoc.tvm import tensor
+def with_sums(weight):
+    """[units, in] -> the weight, and its sum in as many columns more."""
+    units, inner = (int(extent) for extent in weight.shape)
+    k = te.reduce_axis((0, inner), name="k")
+    total = te.compute((units,), lambda u: te.sum(weight(u, k), axis=k), name="total")
 
-    return tensor(array)
+    def element(u, i):
+        return tir.if_then_else(i < inner, weight(u, tir.min(i, inner - 1)), total(u))
+
+    return te.compute((units, 2 * inner), element, name="packed")
+
+
+def dense_and_sum(ins, call):
+    """`dense` and the sum of the weight."""
+    x, weight = ins
+    inner = int(x.shape[1])
+    k = te.reduce_axis((0, inner), name="k")
+
+    def element(n, u):
+        return te.sum(x(n, k) * weight(u, k) + weight(u, inner + k), axis=k)
+
+    return te.compute(call.outputs[0].shape, element, name=call.name)
+
+
+def test_a_pack_of_the_users_own(tmp_path):
+    w = RNG.standard_normal((200, 130), np.float32)
+    x = RNG.standard_normal((3, 130), np.float32)
+    own = Composite(
+        "summed_dense", lambda x, w: op.dense(x, w), compute={"dense": dense_and_sum},
+        pack={"w": with_sums},
+    )  # fmt: skip
+    mod = emitted(lambda x, w: op.dense(x, w), {"w": w}, x)
+    library = selfbyoc.build(mod, composites=[own])
+    assert library.report.counts == {"summed_dense": 1}
+    table, (made,) = made_in(library, tmp_path)
+    assert table.weights[made.weight].shape == (200, 260)
+    path = saved(library, tmp_path)
+    assert (count(path, w), count(path, table.weights[made.weight].values)) == (1, 0)
+    np.testing.assert_array_equal(selfbyoc.load(path)(x)[0], library(x)[0])
+
+
+def test_levels_become_words(tmp_path):
+    """A byte of the model is two in memory, where products are of words."""
+    w = RNG.integers(-128, 128, (64, 64, 3, 3)).astype("int8")
+    x = RNG.integers(0, 256, (1, 64, 28, 28)).astype("uint8")
+
+    def program(x, w):
+        return conv(op.dequantize(x, 2.0**-4, 131), op.dequantize(w, 2.0**-7, 0))
+
+    library = selfbyoc.build(emitted(program, {"w": w}, x), make_target("llvm -mcpu=haswell"))
+    assert library.report.counts == {"conv2d_int8": 1}
+    table, made = made_in(library, tmp_path)
+    assert [table.weights[each.original].values.nbytes for each in made] == [w.nbytes]
+    path = saved(library, tmp_path)
+    assert count(path, w) == 1
+    np.testing.assert_array_equal(selfbyoc.load(path)(x)[0], library(x)[0])
 
 
 def test_a_damaged_original_is_refused(both, tmp_path):
