@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +17,15 @@ from ..codegen.hook import hook
 from ..codegen.pack import pack_functions
 from ..codegen.parallel import at_once
 from ..codegen.tuning_record import Tuned, told_by
+from ..errors import SelfbyocError, one_line
 from ..graph import Value, type_text
 from ..language.decisions import for_every_size_of
 from ..tvm import constant_tensor, tvm, view_of
 from ..tvm.types import NDArray, PrimFunc, Target
 from .generation import ir
 from .original_weights import key_of, originals_of
+
+logger = logging.getLogger(__name__)
 
 # A packed weight of more than so many times the bytes of its original is made of it when a file is
 # loaded. Winograd's have 1.8 to 4 times as many, words of two levels 2, layouts alone little more
@@ -33,11 +38,12 @@ LEAST = 1 << 16
 
 @dataclass(frozen=True)
 class Packing:
-    """What a packed weight was, one object for all that are made of it, and the function of that,
-    of memory and of the packed one.
+    """What a packed weight was, which has a number, and the function of that, of memory and of the
+    packed one.
     """
 
     original: NDArray
+    number: int
     function: PrimFunc
 
 
@@ -65,10 +71,16 @@ class _Place:
         return key_of(view_of(given), _type(self.was))
 
     def function(self, target: Target) -> PrimFunc | None:
-        """What packs it, as when the module was partitioned."""
+        """What packs it, as when the module was partitioned; None where it has the default schedule
+        for what its composite raises.
+        """
         source = self.source
-        with target, for_every_size_of(source.sizes.values()), told_by(Tuned.of(source.attrs)):
-            found = pack_functions(source.graph, match_of(source), [self.position])
+        try:
+            with target, for_every_size_of(source.sizes.values()), told_by(Tuned.of(source.attrs)):
+                found = pack_functions(source.graph, match_of(source), [self.position])
+        except SelfbyocError as err:
+            logger.debug("%s: its weights stay packed: %s", source.symbol, one_line(err))
+            return None
         return found.get(self.position)
 
 
@@ -82,12 +94,13 @@ def packings_of(mod: tvm.IRModule, target: Target) -> dict[str, Packing]:
     asked = [(p, given) for p in places if _type(p.was) in types for given in p.given]
     keys = at_once([partial(p.key, given) for p, given in asked])
     found = [(p, key) for (p, _), key in zip(asked, keys, strict=True) if key in kept]
-    larger = {kept[key] for p, key in found if p.grows}
-    originals = {node: constant_tensor(node) for node in larger}
-    found = [(p, key) for p, key in found if kept[key] in larger]
+    numbers = {node: n for n, node in enumerate(kept[key] for p, key in found if p.grows)}
+    found = [(p, key) for p, key in found if kept[key] in numbers]
     functions = {p: p.function(target) for p in dict.fromkeys(p for p, _ in found)}
     return {
-        key.removeprefix(_type(p.was)): Packing(originals[kept[key]], function)
+        key.removeprefix(_type(p.was)): Packing(
+            constant_tensor(kept[key]), numbers[kept[key]], function
+        )
         for p, key in found
         if (function := functions[p]) is not None
     }
@@ -111,5 +124,5 @@ def _type(value: Value) -> str:
 
 
 def _bits(value: Value) -> int:
-    digits = "".join(filter(str.isdigit, value.dtype.partition("x")[0]))
-    return math.prod(value.shape) * int(digits or 8)
+    found = re.search(r"\d+", value.dtype)
+    return math.prod(value.shape) * int(found[0] if found else 8)

@@ -232,7 +232,7 @@ def test_what_cannot_be_compared_here_stays_packed(library, tmp_path):
 def test_a_packing_that_makes_something_else_is_not_taken(library, tmp_path):
     table = files.apart(library.native, library._lowered)[1]
     (packing,) = library._packings.values()
-    wrong = {key: type(packing)(tensor(2 * W), packing.function) for key in library._packings}
+    wrong = {key: type(packing)(tensor(2 * W), 0, packing.function) for key in library._packings}
     assert made_of(table, wrong, library.target, tmp_path) == ([], [])
 
 

@@ -27,8 +27,8 @@ from .table import Table, Weight, weight_of
 # Of which NumPy and DLPack have the same memory.
 _PLAIN = {f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)}
 
-# LLVM's. GoogLeNet of levels has 30 functions: 2.4 s to compile (1.4 at level 0, 3.1 at 2), 0.027 to
-# run (0.035, 0.025). At 0 each object has a `__tvm_module_startup`, which are one too many.
+# LLVM's. GoogLeNet of levels has 30 functions: 2.4 s to compile (1.4 at level 0, 3.1 at 2), 0.027
+# to run (0.035, 0.025). At 0 each object has a `__tvm_module_startup`, which are one too many.
 _LEVEL = 1
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def _worth(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
         groups.setdefault(found.packing.function.script(), []).append(found)
     there: set[int] = set()
     for group in sorted(groups.values(), key=_bytes, reverse=True):
-        new = {id(c.packing.original): c.packing.original for c in group}
+        new = {c.packing.number: c.packing.original for c in group}
         brought = sum(view_of(new[each]).nbytes for each in new.keys() - there)
         if _bytes(group) - brought >= LEAST:
             there |= new.keys()
