@@ -19,13 +19,15 @@ from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor,
 from ..tvm.alignment import any_alignment
 from ..tvm.build import build_module
 from ..tvm.config import run_once_config
-from ..tvm.types import Attr, NDArray, PackedFunc, PrimFunc, Tensor
+from ..tvm.types import Attr, Module, NDArray, PackedFunc, PrimFunc, Tensor
 from .arguments import argument_chain, reader_of, run_pack
 from .plan import plan_of
 from .stack import Packed
 
 if TYPE_CHECKING:
     from ..language.match.match import Match
+
+Stages = tuple[Tensor, Tensor, Tensor]  # a parameter, the argument that is made of it, that packed
 
 
 def packable(graph: OpGraph, match: Match) -> dict[int, str]:
@@ -69,10 +71,7 @@ def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Attr]]:
     }
 
 
-def _pack_stages(
-    graph: OpGraph, match: Match, position: int, name: str, plan: object
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The parameter, the argument that is made of it, and that packed."""
+def _pack_stages(graph: OpGraph, match: Match, position: int, name: str, plan: object) -> Stages:
     source = graph.inputs[position]
     current = first = te.placeholder(source.shape, source.dtype, name=name)
     chain = _chain(graph, match, name)
@@ -117,25 +116,36 @@ def packers(
     graph: OpGraph, match: Match, positions: Iterable[int]
 ) -> dict[int, Callable[[NDArray], NDArray]]:
     """By position, what packs a constant: from a tensor to a tensor."""
+    staged = _staged(graph, match, positions)
+    return {i: _packer(match, name, stages) for i, (name, stages) in staged.items()}
+
+
+def pack_functions(
+    graph: OpGraph, match: Match, positions: Iterable[int]
+) -> dict[int, PrimFunc | None]:
+    """By position, packing as a function of the constant, of memory for each stage on the way and
+    of the packed one: it allocates nothing. None for one that is packed as it is.
+    """
+    staged = _staged(graph, match, positions)
+    return {i: _function(*stages, with_memory=True) for i, (_, stages) in staged.items()}
+
+
+def _staged(
+    graph: OpGraph, match: Match, positions: Iterable[int]
+) -> dict[int, tuple[str, Stages]]:
+    """By position, the argument's name and its stages."""
     asked = frozenset(positions)
     wanted = {i: name for i, name in packable(graph, match).items() if i in asked}
     if not wanted:
         return {}
     plan = plan_of(match, dict.fromkeys(wanted.values()))
-    return {
-        i: _packer(match, name, _pack_stages(graph, match, i, name, plan))
-        for i, name in wanted.items()
-    }
+    return {i: (name, _pack_stages(graph, match, i, name, plan)) for i, name in wanted.items()}
 
 
-def _packer(
-    match: Match, name: str, stages: tuple[Tensor, Tensor, Tensor]
-) -> Callable[[NDArray], NDArray]:
-    first, argument, last = stages
-    if last.same_as(first):  # packed as it is: one candidate of several, it may be
+def _packer(match: Match, name: str, stages: Stages) -> Callable[[NDArray], NDArray]:
+    last, func = stages[-1], _function(*stages)
+    if func is None:  # one candidate of several, it may be
         return lambda given: given
-    func = _in_one_pass(te.create_prim_func([first, last]), argument, last)
-    func = func.with_attr("global_symbol", "pack")
     key = func.script()
     shape = tuple(int(extent) for extent in last.shape)
     if key not in _kernels:
@@ -148,6 +158,18 @@ def _packer(
         return out
 
     return packed
+
+
+def _function(
+    first: Tensor, argument: Tensor, last: Tensor, *, with_memory: bool = False
+) -> PrimFunc | None:
+    """From the parameter to the packed argument; with memory for what is on the way, or not."""
+    if last.same_as(first):
+        return None
+    before, names = block_names([argument]), block_names([last])
+    way = [op.output(0) for op in names if op not in before and op != last.op]
+    func = te.create_prim_func([first, *(way if with_memory else []), last])
+    return _in_one_pass(func, argument, last).with_attr("global_symbol", "pack")
 
 
 def _in_one_pass(func: PrimFunc, argument: Tensor, last: Tensor) -> PrimFunc:
@@ -170,12 +192,17 @@ _kernels: dict[str, Any] = {}  # text of a packing function -> its kernel
 
 
 def _kernel(match: Match, name: str, func: PrimFunc, elements: int) -> PackedFunc:
-    target = make_target({"kind": "llvm", "opt-level": 2 if elements > _MANY else 0})
     try:
-        with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
-            module = build_module(tvm.IRModule({"pack": any_alignment(func)}), target)
+        return get_func(packing_code(func, "pack", 2 if elements > _MANY else 0), "pack")
     except Exception as err:  # as when a kernel is lowered
         raise LoweringError(
             f"composite {match.composite.name}: packing of {name!r} failed: {err}"
         ) from err
-    return get_func(module, "pack")
+
+
+def packing_code(func: PrimFunc, symbol: str, level: int) -> Module:
+    """The machine code of a packing function, for any CPU of this machine's architecture."""
+    target = make_target({"kind": "llvm", "opt-level": level})
+    named = any_alignment(func.with_attr("global_symbol", symbol))
+    with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
+        return build_module(tvm.IRModule({symbol: named}), target)

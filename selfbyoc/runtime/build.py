@@ -33,6 +33,7 @@ from ..partition.generation import ir
 from ..partition.guard import Guard
 from ..partition.nothing_matched import warn_of_nothing
 from ..partition.original_weights import without_originals
+from ..partition.packings import packings_of
 from ..partition.report import report
 from ..partition.weights import rounded
 from ..tvm.types import IRModule, NDArray, Target
@@ -166,7 +167,7 @@ def _compiled(mod: IRModule, target: Target, weights: str) -> Library:
         versions=versions(), weights=weights,
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
         least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=made.memory,
-        _lowered=made.lowered,
+        _packings=packings_of(mod, target), _lowered=made.lowered,
     )  # fmt: skip
 
 

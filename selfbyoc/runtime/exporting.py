@@ -15,8 +15,9 @@ from ..tvm.types import Executable
 from ..version import __version__
 from .file_weights.generation import files
 from .file_weights.source import write
+from .file_weights.unpacked import made_of
 from .generation import runtime
-from .half import packed
+from .half import packed as packed_halves
 from .integrity import sealed
 from .note import Note, write_note
 from .system_compiler import check_compiler
@@ -34,19 +35,19 @@ def versions() -> dict[str, str]:
     }  # fmt: skip
 
 
-def export(library: Library, path: str | Path) -> None:
+def export(library: Library, path: str | Path, packed: bool) -> None:
     """Write a library that was built here. It needs a C++ compiler; see `export_library`."""
     check_compiler("export_library")
     with written(expanded(path)) as part, tempfile.TemporaryDirectory() as folder:
         notes = [write_note(Path(folder), note_of(library))]
         try:
-            _export(library, part, Path(folder), notes)
+            _export(library, part, Path(folder), notes, packed)
         except RuntimeError as err:  # so TVM hands on what the linker said
             raise InputError(f"{path} cannot be written: {_said(err)}") from err
         sealed(part)
 
 
-def _export(library: Library, part: Path, folder: Path, notes: list[str]) -> None:
+def _export(library: Library, part: Path, folder: Path, notes: list[str], packed: bool) -> None:
     """Weights have pages of their own where the system's loader maps them."""
     native, in_halves = library.native, library.weights == "float16"
     how: dict[str, object] = {}
@@ -55,10 +56,12 @@ def _export(library: Library, part: Path, folder: Path, notes: list[str]) -> Non
         how["options"] = ["-O2", "-Wl,-Bsymbolic"]
         native, table = files.apart(native, library._lowered)
         if table.stubs:
-            notes = [*notes, write(folder, table, files.ABI, in_halves)]
+            packings = {} if packed or in_halves else library._packings
+            made, objects = made_of(table, packings, library.target, folder)
+            notes = [*notes, *objects, write(folder, table, files.ABI, in_halves, made)]
             in_halves = False
     if in_halves:
-        how["fpack_imports"] = packed
+        how["fpack_imports"] = packed_halves
     native.export_library(str(part), addons=notes, **how)
 
 

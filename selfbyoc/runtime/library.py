@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
     from ..analysis.verify.records import Verification
     from ..codegen.cache.kernels import CacheUse
+    from ..partition.packings import Packing
     from ..partition.report import Report
     from ..tvm.types import NDArray
 
@@ -71,6 +72,7 @@ class Library:
     memory: int | None = field(default=None, repr=False)
     file: Path | None = None  # that it was loaded from
     _stamp: Stamp | None = field(default=None, repr=False)  # of that file
+    _packings: Mapping[str, Packing] = field(default_factory=dict, repr=False)  # of its weights
     _lowered: Any = field(default=None, repr=False)  # what `native` was made of, to be exported
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
@@ -152,11 +154,15 @@ class Library:
         check_indices(self.index_bounds, self.inputs, found)
         return found
 
-    def export_library(self, path: str | Path) -> None:
+    def export_library(self, path: str | Path, *, packed: bool = False) -> None:
         """Write one shared library with the kernels, each weight once, and what `load` reads:
         inputs, outputs, target, versions and report. It needs a C++ compiler: TargetError where
         there is none, ToolError where it does not compile. Whole or not at all: InputError where it
         cannot be written.
+
+        packed    also weights that are much larger as their kernels read them, most of all those of
+                  Winograd convolutions. Otherwise the file has these as the model does, and code in
+                  it packs them as it is loaded, into memory of each process's own.
         """
         from .exporting import export  # it needs TVM's compiler
 
@@ -164,7 +170,7 @@ class Library:
             with written(expanded(path)) as part:
                 copy_loaded(self.file, part, self._stamp)
         else:
-            export(self, path)
+            export(self, path, packed)
 
 
 class Session:

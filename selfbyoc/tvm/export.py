@@ -21,6 +21,12 @@ def pack_imports(module: Module, prefix: str, folder: Path) -> tuple[str, Path]:
     pack = tvm.get_global_func("runtime.ModulePackImportsToLLVM")
     host = "llvm" if GENERATION == "relay" else json.dumps({"kind": "llvm"})
     data, built, path = pack(module, False, host, prefix), folder / "data.o", folder / "data.so"
-    (data.save if GENERATION == "relay" else data.write_to_file)(str(built))
+    write_object(data, built)
     _CC.create_shared(str(path), [str(built)])
     return prefix + _SYMBOL, path
+
+
+def write_object(module: Module, path: Path) -> str:
+    """Machine code of a module as the linker takes it; -> the path."""
+    (module.save if GENERATION == "relay" else module.write_to_file)(str(path))
+    return str(path)

@@ -20,8 +20,7 @@ WIDENED = """static float widened(uint16_t half) {
 """
 
 WIDEN = (
-    """static unsigned char selfbyoc_wide[{size}] __attribute__((aligned({aligned})));
-/* Where halves begin in the file, where floats do in memory, and how many there are. */
+    """/* Where halves begin in the file, where floats do in memory, and how many there are. */
 static const uint64_t pieces[][3] = {{{pieces}}};
 
 """
@@ -33,7 +32,7 @@ __attribute__((constructor)) static void selfbyoc_widen(void) {{
       uint16_t half;
       memcpy(&half, selfbyoc_weights + pieces[n][0] + 2 * i, 2);
       float wide = widened(half);
-      memcpy(selfbyoc_wide + pieces[n][1] + 4 * i, &wide, 4);
+      memcpy(selfbyoc_made + pieces[n][1] + 4 * i, &wide, 4);
     }}
 }}
 """

@@ -12,7 +12,7 @@ from ...ir.relax import Constant
 from ...tvm import constant_tensor, tvm, view_of
 from ...tvm.types import Executable, Expr, Module
 from ..alignment import is_plain
-from .source import Abi
+from .abi import Abi
 from .table import GIVEN, Table, Weight
 
 # tvm_ffi's c_api.h: a value is its type and eight bytes; 7 is a DLTensor*.
@@ -26,6 +26,11 @@ int __tvm_ffi_{stub}(void* self, const Any* given, int32_t count, Any* result) {
   (void)count;
   return __tvm_ffi_{kernel}(self, all, {count}, result);
 }}""",
+    pack="""{{
+    int __tvm_ffi_{function}(void*, const Any*, int32_t, Any*);
+    Any all[] = {{{given}}}, result = {{0}};
+    __tvm_ffi_{function}(0, all, {count}, &result);
+  }}""",
     weight="{{7, 0, {{&weights[{n}]}}}}",
     given="given[{n}]",
 )

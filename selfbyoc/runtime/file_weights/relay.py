@@ -14,7 +14,7 @@ from ...tvm.types import Executable, Module, NDArray
 from ..alignment import is_plain
 from ..executors.relay.vm import is_machine
 from ..relay import graph_json
-from .source import Abi
+from .abi import Abi
 from .table import GIVEN, Table, Weight
 
 # TVM 0.17's c_runtime_api.h: values and their types apart; 7 is a DLTensor*.
@@ -28,6 +28,12 @@ int32_t {stub}(Value* given, int32_t* types, int32_t count, Value* result, int32
   (void)count;
   return {kernel}(all, all_types, {count}, result, type, handle);
 }}""",
+    pack="""{{
+    int32_t {function}(Value*, int32_t*, int32_t, Value*, int32_t*, void*);
+    Value all[] = {{{given}}}, result;
+    int32_t all_types[] = {{{types}}}, type;
+    {function}(all, all_types, {count}, &result, &type, 0);
+  }}""",
     weight="{{&weights[{n}]}}",
     given="given[{n}]",
     given_type="types[{n}]",

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from ..note import for_assembler
+from .abi import Abi
 from .halves import WIDEN, as_halves
-from .table import GIVEN, Table, Weight
-
-ALIGNED = 64  # bytes: what TVM's kernels take for granted
+from .packing_code import Made, packing_code, scratch_of
+from .table import ALIGNED, GIVEN, Table, Weight, up
 
 _SOURCE = """#include <stdint.h>
 #include <string.h>
@@ -25,12 +25,16 @@ _SOURCE = """#include <stdint.h>
 #endif
 __asm__(".section .lrodata.selfbyoc,\\"" FLAGS "\\"\\n"
         ".balign {aligned}\\n.globl selfbyoc_weights\\n"
-        ".hidden selfbyoc_weights\\nselfbyoc_weights:\\n.incbin \\"{file}\\"\\n.previous\\n");
+        ".hidden selfbyoc_weights\\nselfbyoc_weights:\\n.incbin \\"{file}\\"\\n.previous\\n"
+        ".section .lbss.selfbyoc,\\"w" FLAGS "\\",%nobits\\n"
+        ".balign {aligned}\\n.globl selfbyoc_made\\n"
+        ".hidden selfbyoc_made\\nselfbyoc_made:\\n.zero {size}\\n.previous\\n");
 
 #ifdef __cplusplus
 extern "C" {{
 #endif
 extern const unsigned char selfbyoc_weights[] __attribute__((visibility("hidden")));
+extern unsigned char selfbyoc_made[] __attribute__((visibility("hidden")));
 {widen}
 typedef struct {{ /* DLPack's DLTensor */
   const void* data;
@@ -47,6 +51,7 @@ static Tensor weights[] = {{
 }};
 
 {abi}
+{making}
 {stubs}
 #ifdef __cplusplus
 }}
@@ -54,43 +59,44 @@ static Tensor weights[] = {{
 """
 
 
-@dataclass(frozen=True)
-class Abi:
-    """How an executor calls a kernel: what it needs declared, and a stub with the names `{stub}`,
-    `{kernel}`, `{given}` (arguments), `{types}` (of each, where they are apart) and `{count}`.
-    """
-
-    declared: str
-    stub: str
-    weight: str  # an argument that is weight {n}
-    given: str  # one that is given, number {n}
-    given_type: str = ""  # its type, where types are apart
+_IN_MEMORY = "selfbyoc_made + {}u"
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bytes in the file of one weight; `halves`: so many elements of float16, to be widened."""
+    """Bytes in the file of one weight, and those in memory, where it is made when the file is
+    loaded: of so many `halves`, elements of float16, or of another weight.
+    """
 
     data: bytes | memoryview
+    memory: int = 0
     halves: int = 0
 
 
-def write(folder: Path, table: Table, abi: Abi, in_halves: bool) -> str:
+def write(folder: Path, table: Table, abi: Abi, in_halves: bool, made: Sequence[Made] = ()) -> str:
     """The source; -> its path. `in_halves`: floats that float16 can say are that in the file, and
-    are widened when it is loaded.
+    are widened when it is loaded; `made`: what is packed then.
     """
-    pieces = [_piece(weight, in_halves) for weight in table.weights]
+    is_made = {each.weight for each in made}
+    pieces = [
+        _Piece(b"", w.values.nbytes) if n in is_made else _piece(w, in_halves)
+        for n, w in enumerate(table.weights)
+    ]
     data = folder / "selfbyoc_weights.bin"
     places = _written(data, pieces)
-    wide = [p.halves * 4 for p in pieces]
-    starts = np.concatenate([[0], np.cumsum([_up(n) for n in wide])]).tolist()
+    starts = np.cumsum([0, *(up(piece.memory) for piece in pieces)]).tolist()
+    scratch = scratch_of(made, starts.pop())
+    weights = [*table.weights, *scratch.tensors]
+    where = [*_where(pieces, places, starts), *map(_IN_MEMORY.format, scratch.places)]
     names = {
         "aligned": ALIGNED,
         "file": for_assembler(data),
-        "widen": _widening(pieces, places, starts) if any(wide) else "",
-        "extents": ", ".join(map(str, _extents(table.weights))) or "0",
-        "weights": ",\n".join(_tensors(table.weights, pieces, places, starts)),
+        "size": scratch.end,
+        "widen": _widening(pieces, places, starts) if any(p.halves for p in pieces) else "",
+        "extents": ", ".join(map(str, _extents(weights))) or "0",
+        "weights": ",\n".join(_tensors(weights, where)),
         "abi": abi.declared,
+        "making": packing_code(made, table, scratch, abi) if made else "",
         "stubs": "\n".join(_stubs(table, abi)),
     }
     path = folder / "selfbyoc_weights.c"
@@ -103,7 +109,7 @@ def _piece(weight: Weight, in_halves: bool) -> _Piece:
     halves = as_halves(values) if in_halves else None
     if halves is None:
         return _Piece(values.data.cast("B") if values.ndim else values.tobytes())
-    return _Piece(halves.tobytes(), halves.size)
+    return _Piece(halves.tobytes(), values.nbytes, halves.size)
 
 
 def _written(path: Path, pieces: Sequence[_Piece]) -> list[int]:
@@ -114,22 +120,24 @@ def _written(path: Path, pieces: Sequence[_Piece]) -> list[int]:
             places.append(at)
             file.write(piece.data)
             size = len(piece.data)
-            file.write(bytes(_up(size) - size))
-            at += _up(size)
+            file.write(bytes(up(size) - size))
+            at += up(size)
     return places
 
 
-def _up(size: int) -> int:
-    return -(-size // ALIGNED) * ALIGNED
+def _where(pieces: Sequence[_Piece], places: Sequence[int], starts: Sequence[int]) -> Iterator[str]:
+    """Where each is when the file is loaded."""
+    for piece, place, start in zip(pieces, places, starts, strict=True):
+        yield _IN_MEMORY.format(start) if piece.memory else f"selfbyoc_weights + {place}u"
 
 
 def _widening(pieces: Sequence[_Piece], places: Sequence[int], starts: Sequence[int]) -> str:
     rows = (
         f"{{{place}u, {start}u, {piece.halves}u}}"
-        for piece, place, start in zip(pieces, places, starts, strict=False)
+        for piece, place, start in zip(pieces, places, starts, strict=True)
         if piece.halves
     )
-    return WIDEN.format(size=starts[-1], aligned=ALIGNED, pieces=", ".join(rows))
+    return WIDEN.format(pieces=", ".join(rows))
 
 
 def _extents(weights: Sequence[Weight]) -> Iterator[int]:
@@ -139,13 +147,9 @@ def _extents(weights: Sequence[Weight]) -> Iterator[int]:
         yield from (math.prod(weight.shape[axis + 1 :]) for axis in range(len(weight.shape)))
 
 
-def _tensors(
-    weights: Sequence[Weight], pieces: Sequence[_Piece], places: Sequence[int],
-    starts: Sequence[int],
-) -> Iterator[str]:  # fmt: skip
+def _tensors(weights: Sequence[Weight], where: Sequence[str]) -> Iterator[str]:
     at = 0
-    for weight, piece, place, start in zip(weights, pieces, places, starts, strict=False):
-        data = f"selfbyoc_wide + {start}u" if piece.halves else f"selfbyoc_weights + {place}u"
+    for weight, data in zip(weights, where, strict=True):
         rank = len(weight.shape)
         shape, strides = f"extents + {at}", f"extents + {at + rank}"
         code, bits, lanes = weight.dtype

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 GIVEN = -1  # an argument that the caller gives
+ALIGNED = 64  # bytes: what TVM's kernels take for granted
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,20 @@ class Weight:
     shape: tuple[int, ...]
     dtype: tuple[int, int, int]
     values: np.ndarray = field(repr=False, compare=False)
+
+
+_CODES = {"i": 0, "u": 1, "f": 2}  # DLPack's, by NumPy's kind
+
+
+def weight_of(values: np.ndarray) -> Weight:
+    """Numbers as a weight."""
+    dtype = values.dtype
+    return Weight(values.shape, (_CODES[dtype.kind], 8 * dtype.itemsize, 1), values)
+
+
+def up(size: int) -> int:
+    """To where the next one may begin."""
+    return -(-size // ALIGNED) * ALIGNED
 
 
 @dataclass(frozen=True)
