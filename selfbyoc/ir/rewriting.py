@@ -63,6 +63,9 @@ class Editor(Protocol):
     def made(self, x: Expr) -> Made | None:
         """The call that an expression is, or stands for; None of anything else."""
 
+    def source(self, x: Expr) -> Made | None:
+        """The same, or the call of several results of which it is the first."""
+
     def fields(self, x: Expr) -> list[Expr] | None:
         """Of a tuple that is written out; None of anything else."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..ir.generation import rewritten
 from ..tvm.types import IRModule
+from .branches import without_branches
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
 from .halves import with_floats
 from .levels import LevelsAsRead
@@ -25,6 +26,7 @@ REWRITINGS = (
     lambda mod: rewritten(mod, LevelsAsRead()),
     fold,
     *AFTER_FOLDING,
+    lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
     lambda mod: rewritten(mod, without_idle_taps),
     *LAST,

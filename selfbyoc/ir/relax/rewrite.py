@@ -93,6 +93,11 @@ class _Editor(relax.PyExprMutator):
         found = self._bound(x)
         return _read(found, found.args) if isinstance(found, relax.Call) else None
 
+    def source(self, x: Expr) -> Made | None:
+        found = self._bound(x)
+        is_first = isinstance(found, relax.TupleGetItem) and found.index == 0
+        return self.made(found.tuple_value if is_first else found)
+
     def fields(self, x: Expr) -> list[Expr] | None:
         found = self._bound(x)
         return list(found.fields) if isinstance(found, relax.Tuple) else None

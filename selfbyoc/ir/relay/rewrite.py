@@ -67,6 +67,10 @@ class _Editor:
     def made(self, x: Expr) -> Made | None:
         return _read(x, x.args) if isinstance(x, relay.Call) else None
 
+    def source(self, x: Expr) -> Made | None:
+        is_first = isinstance(x, relay.TupleGetItem) and x.index == 0
+        return self.made(x.tuple_value if is_first else x)
+
     def fields(self, x: Expr) -> list[Expr] | None:
         return list(x.fields) if isinstance(x, relay.Tuple) else None
 

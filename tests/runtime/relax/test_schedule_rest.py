@@ -59,6 +59,23 @@ def test_no_call_of_the_c_library_for_each_element():
     assert "T.parallel" not in text  # 5280 elements are not worth a region
 
 
+def test_none_of_what_is_joined_before_it_or_nested():
+    """TVM fuses all of it, and the schedule writes the argument where the polynomial names it."""
+
+    def program(a, b, c, scale):
+        y = op.multiply(op.concatenate((a, b, c), axis=1), scale)
+        return op.multiply(y, op.sigmoid(op.tanh(y)))
+
+    shapes = dict.fromkeys("abc", (1, 5, 7, 7)) | {"scale": (1, 15, 1, 1)}
+    rng = np.random.default_rng(0)
+    *parts, scale = (rng.standard_normal(shape).astype("float32") for shape in shapes.values())
+    mod = emit(program, shapes)
+    assert not any(f"T.{name}(" in f.script() for f in rest(mod) for name in ("sigmoid", "tanh"))
+    y = np.concatenate(parts, 1).astype("float64") * scale
+    found = selfbyoc.build(mod, composites=[])(*parts, scale)[0]
+    np.testing.assert_allclose(found, y / (1 + np.exp(-np.tanh(y))), rtol=2e-6, atol=2e-6)
+
+
 def test_a_square_is_no_pow():
     (func,) = rest(emit(lambda x: op.power(x, 2.0), {"x": SHAPE}))
     assert "T.pow(" not in func.script()

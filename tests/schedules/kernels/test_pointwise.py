@@ -72,6 +72,25 @@ def test_flat_pixels(image, channels, target):
     check_biased(image, channels, target)
 
 
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("channels", [7, 11, 13, 14])
+def test_a_block_with_rows_that_are_no_channels_is_computed_once(channels, window):
+    """Of a register tile that was cut each computed all rows of the block."""
+    case = Case(
+        lambda x, weight: op.relu(op.conv2d(x, weight, padding=window // 2)),
+        name="few",
+        x=(1, 6, 48, 48),
+        weight=(channels, 6, window, window),
+        constants=("weight",),
+    )
+    target = make_target("llvm -mcpu=haswell")
+    run = run_case(BY_NAME["conv2d"], case, target=target)
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)
+    (kernel,) = melting(selfbyoc.partition_for_tefuse(run.mod, target=target)).kernels
+    assert kernel.work < 1.5
+
+
 @pytest.mark.parametrize(("image", "channels"), SHAPES[1:4])
 def test_a_norm_and_a_residual_behind_flat_pixels(image, channels):
     vectors = dict.fromkeys(("gamma", "beta", "mean", "var"), (channels,))

@@ -20,6 +20,12 @@ MOST_FLAT_PIXELS = 64  # pixels of an image that is one row: uneven tiles are un
 # too few, 10.5 and 8.3 (Zen 4, Nov 2026).
 SPILL_TIME = 0.02
 FEW_PIXELS = 6  # of a tile: fewer read a weight too often
+# Pixels of a tile below the most without a window: the last tile of a row may be too small then, as
+# of 49 in tiles of 6. One core of Zen 3 (Nov 2026): 160x7x7 to 960 by 6 pixels 207 us, by 5 194.
+FEWER_PIXELS = 2
+# Steps of a tile that the next one's overlap with. Of more the last one of a row waits for its own
+# sums: 960x7x7 to 80 by rows of 4 and 3 pixels 149 us, 49 by 5 102 (Zen 3, Nov 2026).
+OVERLAPPING = 16
 
 
 def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
@@ -53,8 +59,8 @@ def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[Channel
         plan = ChannelPlan(p, is_flat, pair, 1, wide, vector, group=group)
         most = _most_pixels(plan.tile.vectors, cpu)
         if most and layer.blocks[0] // layer.groups % pair == 0:
-            least = min(most, FEW_PIXELS) if _reuses(layer, plan, cpu) else most
-            widths = {_even_part(plan.width, n) for n in range(least, most + 1)}
+            few = FEW_PIXELS if _reuses(layer, plan, cpu) else max(1, most - FEWER_PIXELS)
+            widths = {_even_part(plan.width, n) for n in range(min(most, few), most + 1)}
             found += [replace(plan, pixels=width) for width in sorted(widths, reverse=True)]
     return found
 
@@ -76,8 +82,7 @@ def _timed(layer: Layer, p: ChannelPlan, cpu: Machine) -> ChannelPlan:
     alone = p.is_flat or cpu.is_even(layer.out[0] * blocks)
     tasks = layer.out[0] * blocks * (1 if alone else p.rows)
     whole, last = divmod(p.width, p.pixels)
-    # The last tile of a row overlaps with the next one, and does not wait for its own sums.
-    ready = replace(cpu, latency=1)
+    ready = replace(cpu, latency=1) if layer.steps <= OVERLAPPING else cpu
     tiles = whole * time_of(p.tile, cpu)
     tiles += time_of(replace(p, pixels=last).tile, ready) if last else 0
     row = tiles * BLOCK / p.wide

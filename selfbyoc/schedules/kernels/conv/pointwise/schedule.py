@@ -51,8 +51,11 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     image = Facts(sch, image.block)
     # 1. Register tiles of the image, in its flat pixels.
     n, o, p = sch.get_loops(image.block)
-    # No longer than the channels that there are: of a tile with one row, TVM 0.27 loses the loop.
-    rows = min(sums.shape[2], image.shape[1])
+    # Of fewer channels than a tile has rows a tile is as long: of one row TVM 0.27 loses the loop.
+    # Else tiles are whole: to compute one that is cut TVM computes all rows of the block. 14x56x56
+    # to 14, 3x3, by tiles of 3 rows of 15, one core of Zen 3: 1821 us, 167 so (Nov 2026).
+    channels, tile = min(sums.shape[2], image.shape[1]), plan.tile.rows
+    rows = channels if channels < tile else -(-channels // tile) * tile
     b, r = sch.split(o, [None, rows])
     ro, ri = sch.split(r, [None, min(plan.tile.rows, rows)])
     group, t, v, lane = sch.split(p, [None, plan.step, plan.tile.vectors, plan.vector])
