@@ -1,7 +1,7 @@
 """The process's cores, and TVM's thread pool on all of them.
 
 TVM takes half of the hardware threads, for it assumes two to a core, and rewrites the caller's
-affinity. It reads both variables when a thread first runs in parallel, so they are set when this
+affinity. It reads its variables when a thread first runs in parallel, so they are set when this
 package is imported, unless the user set them.
 """
 
@@ -12,16 +12,26 @@ import os
 from ..errors import InputError
 
 
+# Times that an idle thread of TVM 0.27 looks for work before it sleeps: some 13 ms, 0.2 s by TVM's
+# default, for which all cores are busy after a call, and the process does not end. MobileNetV2 on
+# two threads of Zen 3: as fast with either count call after call; at 30 calls a second 45 ms of
+# processor time a call, 64 by TVM's (Nov 2026).
+SPINS = 20_000
+
+
 def core_count() -> int:
     """The cores that this process may run on."""
     return len(os.sched_getaffinity(0))
 
 
 def configure() -> None:
-    """Set the thread count from the process's affinity, and leave the affinity alone."""
+    """Set the thread count from the process's affinity, leave the affinity alone, and let idle
+    threads sleep early.
+    """
     if "OMP_NUM_THREADS" not in os.environ:
         os.environ.setdefault("TVM_NUM_THREADS", str(core_count()))
     os.environ.setdefault("TVM_BIND_THREADS", "0")
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", str(SPINS))
 
 
 def count() -> int:

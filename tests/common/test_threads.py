@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from selfbyoc.common.threads import count
+from selfbyoc.common.threads import SPINS, configure, count
 from selfbyoc.errors import InputError
 from selfbyoc.tvm import GENERATION, te
 
@@ -53,6 +53,16 @@ def test_all_cores_of_the_process():
 
 def test_what_the_user_set_counts():
     assert run(TVM_NUM_THREADS="1")[0] == 1
+
+
+@pytest.mark.parametrize("asked", [None, "5"])
+def test_idle_threads_sleep_early_unless_the_user_says_when(asked, monkeypatch):
+    name = "TVM_THREAD_POOL_SPIN_COUNT"
+    monkeypatch.delenv(name, raising=False)
+    if asked:
+        monkeypatch.setenv(name, asked)
+    configure()
+    assert os.environ[name] == (asked or str(SPINS))
 
 
 @pytest.mark.parametrize("name", ["TVM_NUM_THREADS", "OMP_NUM_THREADS"])
