@@ -11,7 +11,6 @@ import os
 
 from ..errors import InputError
 
-
 # Times that an idle thread of TVM 0.27 looks for work before it sleeps: some 13 ms, 0.2 s by TVM's
 # default, for which all cores are busy after a call, and the process does not end. MobileNetV2 on
 # two threads of Zen 3: as fast with either count call after call; at 30 calls a second 45 ms of

@@ -9,31 +9,21 @@ from ....tvm import tir
 from ....tvm.types import PrimExpr
 from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.tensors import split_index
-
-Pair = tuple[int, int]
+from ..conv.windows import Windows
 
 
 @dataclass(frozen=True)
-class Form:
+class Form(Windows):
     """Where the windows of a depthwise convolution lie. Pairs are (vertical, horizontal)."""
 
-    image: Pair
-    out: Pair
-    window: Pair
-    strides: Pair
-    dilation: Pair
-    before: Pair  # padding above and on the left
     rows: int  # output rows of a chunk
     padded: bool = False  # whether a frame has the rows of padding too: else the windows mask them
     together: int = 1  # neighbouring windows that are computed together
 
     def faults(self, depth: OpView) -> Faults:
         """Of where the windows of a depthwise convolution lie."""
-        a, window = depth.attrs, depth.inputs[1][0][2:]
-        own = self.image, self.out, self.window, self.strides, self.dilation, self.before
-        image, out = depth.inputs[0][0][2:], depth.outputs[0][0][2:]
-        told = image, out, window, a["strides"], a["dilation"], a["padding"][:2]
-        yield from unlike("the windows", own, tuple(map(tuple, told)))
+        image, window, out = depth.inputs[0][0], depth.inputs[1][0], depth.outputs[0][0]
+        yield from self.misplaced(image[2:], out[2:], window[2:], depth.attrs)
         yield from outside("rows of a chunk", self.rows, 1, self.out[0])
         yield from outside("windows together", self.together, 1, self.out[1])
         if self.chunks > 1 and not self.padded:
@@ -52,7 +42,7 @@ class Form:
     @property
     def high(self) -> int:
         """Padded rows under a chunk's windows."""
-        return (self.rows - 1) * self.strides[0] + self._reach(0) + 1
+        return (self.rows - 1) * self.strides[0] + self.reach(0) + 1
 
     @property
     def framed(self) -> int:
@@ -72,7 +62,7 @@ class Form:
 
     def or_padding(self, chunk: PrimExpr, q: PrimExpr, value: PrimExpr) -> PrimExpr:
         """What row `q` of a chunk's frame holds: zeros where it is outside of the image."""
-        last = (self.chunks * self.rows - 1) * self.strides[0] + self._reach(0)
+        last = (self.chunks * self.rows - 1) * self.strides[0] + self.reach(0)
         if not self.padded or (not self.before[0] and last < self.image[0]):
             return value
         inside = tir.EQ(self.inside(chunk, q), self.row_of(chunk, q))
@@ -95,16 +85,12 @@ class Form:
         read outside, though it is masked, is undefined where LLVM knows the buffer's size.
         """
         index = place
-        last = (windows - 1) * self.strides[dim] + self._reach(dim)
+        last = (windows - 1) * self.strides[dim] + self.reach(dim)
         if last - self.before[dim] >= self.image[dim]:
             index = tir.Min(index, self.image[dim] - 1)
         if self.before[dim]:
             index = tir.Max(index, 0)
         return index, [] if index is place else [tir.EQ(index, place)]
-
-    def _reach(self, dim: int) -> int:
-        """How far a window reaches from its first row or column."""
-        return (self.window[dim] - 1) * self.dilation[dim]
 
 
 @dataclass(frozen=True)

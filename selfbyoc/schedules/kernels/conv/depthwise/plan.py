@@ -12,8 +12,8 @@ from ....steps.candidates import decided, divisors
 from ....steps.faults import Faults, outside, spilled, undivided, unlike
 from ....steps.tiles import RegisterTile
 from ..layer import Layer
+from ..windows import Pair, Windows
 
-Pair = tuple[int, int]
 # Cycles of a core, measured on Zen 3 with AVX2, Nov 2026: 14x14 to 112x112 pixels, 3x3 and 5x5.
 CHANNEL_CYCLES = 50.0  # to begin with a channel
 ROW_CYCLES, COPY_CYCLES = 8.0, 1.5  # to copy a row with its padding, and a vector of it
@@ -26,19 +26,13 @@ IN_FLIGHT = 200
 
 
 @dataclass(frozen=True)
-class DepthwisePlan:
+class DepthwisePlan(Windows):
     """A task is one channel of an image, or a chunk of its rows. Pairs are (vertical, horizontal).
 
     The rows under a chunk's windows are copied with their padding, into L1, and by the phases of
     their columns: what a tap reads for neighbouring pixels lies together.
     """
 
-    image: Pair
-    out: Pair
-    window: Pair
-    strides: Pair
-    dilation: Pair
-    before: Pair  # padding above and on the left
     copies: bool  # the rows; not where windows read them as they lie
     rows: int  # of the result, in a chunk
     tile: Pair  # rows and pixels whose sums are in registers at a time
@@ -63,7 +57,7 @@ class DepthwisePlan:
     @property
     def high(self) -> int:
         """Rows of the image under a chunk's windows."""
-        return (self.rows - 1) * self.strides[0] + (self.window[0] - 1) * self.dilation[0] + 1
+        return (self.rows - 1) * self.strides[0] + self.reach(0) + 1
 
     @property
     def phases(self) -> int:
@@ -73,9 +67,7 @@ class DepthwisePlan:
     @property
     def pitch(self) -> int:
         """Columns of a copied row, of one phase."""
-        return (
-            self.tiles * self.tile[1] + (self.window[1] - 1) * self.dilation[1] // self.strides[1]
-        )
+        return self.tiles * self.tile[1] + self.reach(1) // self.strides[1]
 
     @property
     def frame_bytes(self) -> int:
@@ -84,10 +76,7 @@ class DepthwisePlan:
 
     def faults(self, layer: Layer, cpu: Machine) -> Faults:
         """Of this plan for a layer, or a pool."""
-        a = layer.attrs
-        own = self.image, self.out, self.window, self.strides, self.dilation, self.before
-        told = layer.image[2:], layer.out[2:], layer.window, a["strides"], a["dilation"]
-        yield from unlike("the windows", own, tuple(map(tuple, (*told, a["padding"][:2]))))
+        yield from self.misplaced(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
         yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from undivided("rows", self.out[0], self.rows)
         yield from undivided("rows of a chunk", self.rows, self.tile[0])
@@ -95,7 +84,7 @@ class DepthwisePlan:
         yield from outside("a tile's pixels", self.tile[1], self.vector, self.out[1])
         yield from spilled(RegisterTile(self.tile[0], self.tile[1] // self.vector), cpu)
         hangs = self.tiles * self.tile[1] > self.out[1]
-        if not self.copies and (hangs or any(a["padding"]) or self.strides[1] > 1):
+        if not self.copies and (hangs or any(layer.attrs["padding"]) or self.strides[1] > 1):
             yield "padding, a stride or a tile over the end of a row, and no copy"
 
 
