@@ -53,7 +53,8 @@ def _export(library: Library, part: Path, folder: Path, notes: list[str], packed
     how: dict[str, object] = {}
     if sys.platform.startswith("linux"):
         # What is called in the file is in the file: another library may have the same names.
-        how["options"] = ["-O2", "-Wl,-Bsymbolic"]
+        # TVM describes each kernel to debuggers, of no source: a tenth of a small network's file.
+        how["options"] = ["-O2", "-Wl,-Bsymbolic", "-Wl,--strip-debug"]
         native, table = files.apart(native, library._lowered)
         if table.stubs:
             packings = {} if packed or in_halves else library._packings

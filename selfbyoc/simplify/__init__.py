@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..ir.generation import rewritten
 from ..tvm.types import IRModule
 from .branches import without_branches
+from .gathered_levels import rows_of_levels
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
 from .halves import with_floats
 from .levels import LevelsAsRead
@@ -23,6 +24,7 @@ REWRITINGS = (
     lambda mod: rewritten(mod, padded_by_itself),
     *BEFORE_LEVELS,
     lambda mod: rewritten(mod, MeansOfImages()),
+    lambda mod: rewritten(mod, rows_of_levels),
     lambda mod: rewritten(mod, LevelsAsRead()),
     fold,
     *AFTER_FOLDING,

@@ -28,6 +28,17 @@ def _from_the_end(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto
     return [*steps.nodes, remade(node, inputs=[node.input[0], found, *node.input[2:]])]
 
 
+def _axis_as_it_is(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
+    """0.17's frontend adds the extent of another axis to a negative place, where the axis itself is
+    counted from the end.
+    """
+    axis, rank = attributes(node).get("axis", 0), graph.rank(node.input[0])
+    if not IS_RELAY or rank is None or axis >= 0:
+        return None
+    steps = Steps(graph, node)
+    return steps.instead(steps("Gather", *node.input, axis=axis + rank))
+
+
 def _overlapping(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """TVM drops boxes that overlap as much as the threshold, ONNX those that overlap more."""
     given = graph.constant(node.input[3]) if len(node.input) > 3 and node.input[3] else None
@@ -37,4 +48,7 @@ def _overlapping(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]
     return [remade(node, inputs=[*node.input[:3], more, *node.input[4:]])]
 
 
-FORMS = {"NonMaxSuppression": _overlapping, "GatherND": _from_the_end, "ScatterND": _from_the_end}
+FORMS = {
+    "Gather": _axis_as_it_is, "GatherND": _from_the_end, "NonMaxSuppression": _overlapping,
+    "ScatterND": _from_the_end,
+}  # fmt: skip

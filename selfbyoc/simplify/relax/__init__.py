@@ -7,6 +7,7 @@ from typing import Any
 
 from tvm import relax
 
+from ...ir.relax.rewrite import rewritten
 from ...tvm import tvm
 from .bounds import BoundsAreOps
 from .columns import columns_apart
@@ -14,6 +15,7 @@ from .declared_functions import PrimFuncsAreOps
 from .inline import inlined, primitives
 from .integer_ranges import WhatRangesDecide
 from .integers import IntegersAsLevels
+from .known_sizes import known_sizes
 
 Passes = tuple[Callable[[Any], Any], ...]
 
@@ -42,6 +44,7 @@ BEFORE_LEVELS: Passes = (
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     relax.transform.ConvertToDataflow(min_size=1),
     relax.transform.CanonicalizeBindings(),
+    lambda mod: rewritten(mod, known_sizes),
     lambda mod: main_by(PrimFuncsAreOps(mod), mod),
     lambda mod: main_by(BoundsAreOps(mod), mod),
     lambda mod: main_by(WhatRangesDecide(), mod),

@@ -95,3 +95,14 @@ def test_a_swap_of_the_last_two_axes_is_the_products():
     mod = selfbyoc.from_onnx(model(nodes, ROWS, (2, 3, 3)))
     (product,) = ir.read(mod["main"]).ops
     assert (product.kind, product.attrs["transpose_b"]) == ("batch_matmul", True)
+
+
+def test_places_from_the_end_along_such_an_axis():
+    table = np.arange(36, dtype="float32").reshape(3, 12)
+    nodes = [
+        ("Cast", ["x"], ["at"], {"to": onnx.TensorProto.INT64}),
+        ("Gather", ["table", "at"], ["y"], {"axis": -1}),
+    ]
+    at = np.array([-1, -12, 5, 0], "float32")
+    library = selfbyoc.build(selfbyoc.from_onnx(model(nodes, (4,), (3, 4), table=table)))
+    np.testing.assert_array_equal(library(at)[0], table[:, at.astype(int)])
