@@ -125,7 +125,7 @@ def test_the_forms():
     )
     small = plan_direct(layer((512, 7, 2048, 1, 1)), cpu)
     assert str(small) == (
-        "channels as lanes, register tile 6 x 2 vectors, tasks are blocks of channels, "
+        "channels as lanes, register tile 5 x 2 vectors, tasks are blocks of channels, "
         "the next weights prefetched"
     )
     window = plan_direct(layer((64, 56, 64, 3, 2)), cpu)
