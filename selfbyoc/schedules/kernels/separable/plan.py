@@ -199,7 +199,7 @@ def _frame(expand: OpView, form: Form, count: int, batch: int, cpu: Machine) -> 
     pixels = [Pixels(form.framed, form.image[1], band, 1) for band in bands]
 
     def tasks(run: Run) -> int:
-        return batch * count // run.vectors if whole else batch * form.chunks
+        return batch * -(-count // run.vectors) if whole else batch * form.chunks
 
     return _chosen(f"{expand.name}_sums.tile", tiles.register_runs(count, pixels, tasks, cpu))
 
@@ -210,7 +210,7 @@ def _sums(form: Form, count: int, batch: int, steps: int, cpu: Machine) -> list[
     pixels = [Pixels(form.rows, form.pitch, band, 1) for band in {1, form.rows}]
 
     def tasks(run: Run) -> int:
-        return batch * (count // run.vectors * run.pixels.bands if whole else form.chunks)
+        return batch * (-(-count // run.vectors) * run.pixels.bands if whole else form.chunks)
 
     return tiles.register_runs(count, pixels, tasks, cpu, steps, 1.0 if whole else tiles.FLAT_TIME)
 
