@@ -68,6 +68,7 @@ SHAPES = {
     "wide-padding": ("inverted_residual", case_of(4, 16, 8, (9, 8), padding=(2, 1, 0, 2))),
     "no-padding": ("inverted_residual", case_of(4, 16, 8, (40, 8), padding=0)),
     "batch": ("inverted_residual", case_of(7, 18, 7, (7, 7), batch=3, residual=True)),
+    "eleven-vectors": ("inverted_residual", case_of(8, 88, 72, (33, 14))),  # of AVX2
     "one-column": ("inverted_residual", case_of(3, 16, 4, (30, 1), kernel=1)),
     "first": ("inverted_residual", stem_of((144, 160), strides=2, padding=1)),
     "first-odd": ("inverted_residual", stem_of((131, 75), out=48, strides=2, padding=2)),
@@ -158,6 +159,9 @@ def test_sums_in_parts(monkeypatch, chunk, attrs):
     monkeypatch.setattr(depth, "LEAST_STEPS", 16)
     monkeypatch.setattr(depth, "SHARE", 0)
     monkeypatch.setattr(tiles, "LEAST_TILES", 1)
+    # Rows of 20 columns, and 17 vectors in no groups: a whole image is bands of one row.
+    monkeypatch.setattr(tiles, "together", lambda *args: [4])
+    monkeypatch.setattr(tiles, "most_vectors", lambda count, lanes: count)
     monkeypatch.setattr(tiles, "pays_transposing", lambda outputs, cpu: True)
     monkeypatch.setattr(plan, "_by_blocks", spy)
     if chunk:
@@ -172,7 +176,16 @@ def test_sums_in_parts(monkeypatch, chunk, attrs):
 
 
 @pytest.mark.parametrize("target", cpus("llvm -mcpu=x86-64", "llvm -mcpu=haswell"))
-@pytest.mark.parametrize("label", ["chunks-odd", "batch", "pair-chunks", "pair-squares-cut"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        "chunks-odd",
+        "batch",
+        "pair-chunks",
+        "pair-squares-cut",
+        "eleven-vectors",
+    ],
+)
 def test_other_vectors(label, target):
     name, case = SHAPES[label]
     run = run_case(BY_NAME[name], case, target=make_target(target))

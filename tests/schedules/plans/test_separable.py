@@ -163,6 +163,28 @@ def test_rows_of_seven_pixels_are_one_flat_run():
     assert made.frame.pixels.use > 0.95
 
 
+def test_groups_of_vectors_end_with_a_block_of_the_weight():
+    """Of 91 and 23 vectors: not one at a time."""
+    avx2 = MACHINES["avx2"]
+    made = plan(separable(728, 728, 19), avx2)
+    assert (made.outputs, made.hidden) == (92, 91)
+    assert made.sums.vectors > 1
+    made = plan(inverted(80, 184, 80, 14), avx2)
+    assert (made.outputs, made.hidden) == (10, 24)
+    assert made.frame.vectors > 1
+    ops = separable(728, 728, 19)
+    padded = plan(ops, avx2)
+    assert not list(padded.faults(ops, avx2))
+    assert list(replace(padded, outputs=94).faults(ops, avx2))
+
+
+def test_windows_do_not_hang_over_where_that_costs_products():
+    """Four together are 20 of 19 columns; their weights are read once, but by 728 outputs each
+    column more is multiplied.
+    """
+    assert [tiles.together(19, 9, outputs, MACHINES["avx2"])[0] for outputs in (8, 728)] == [4, 1]
+
+
 def test_a_packed_weight_says_what_is_side_by_side():
     ops = inverted(24, 144, 24, 56)
     packing = selfbyoc.codegen.info.ops.Packing

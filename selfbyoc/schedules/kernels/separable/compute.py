@@ -51,7 +51,7 @@ def inverted_residual(
     x: Tensor, ops: Ops, plan: SeparablePlan | StagedPlan, **args: Tensor
 ) -> Stages | StagedStages:
     """Expand, depthwise, project, and the residual if the block has one."""
-    convs = layers(ops, args, ("expand", "depth", "project"), plan.lanes)
+    convs = layers(ops, args, ("expand", "depth", "project"), plan.padded)
     residual = x if any(call.kind == "add" for call in ops) else None
     return _block(x, convs, residual, list(ops)[-1].name, plan)
 
@@ -60,7 +60,7 @@ def depthwise_pointwise(
     x: Tensor, ops: Ops, plan: SeparablePlan | StagedPlan, **args: Tensor
 ) -> Stages | StagedStages:
     """Depthwise, then pointwise."""
-    convs = layers(ops, args, ("depth", "point"), plan.lanes)
+    convs = layers(ops, args, ("depth", "point"), plan.padded)
     return _block(x, convs, None, list(ops)[-1].name, plan)
 
 

@@ -67,19 +67,21 @@ _GATED: dict[str, Callable[[PrimExpr], PrimExpr]] = {
 }
 
 
-def layers(ops: Ops, args: Mapping[str, Tensor], names: Sequence[str], lanes: int) -> list[Layer]:
-    """The convolutions in order, their tables in whole vectors; `names` are the ends of their
-    arguments' names, as in `w_expand`.
+def layers(ops: Ops, args: Mapping[str, Tensor], names: Sequence[str], hidden: int) -> list[Layer]:
+    """The convolutions in order; `names` are the ends of their arguments' names, as in `w_expand`.
+    The tables of all but the last have at least so many values of `hidden` channels.
     """
     groups: list[list[OpView]] = []
     for call in ops:
         if call.kind == "conv2d":
             groups.append([])
         groups[-1].append(call)
-    return [_layer(group, args, name, lanes) for group, name in zip(groups, names, strict=True)]
+    least = [hidden] * (len(names) - 1) + [0]
+    parts = zip(groups, names, least, strict=True)
+    return [_layer(group, args, name, least) for group, name, least in parts]
 
 
-def _layer(group: Sequence[OpView], args: Mapping[str, Tensor], name: str, lanes: int) -> Layer:
+def _layer(group: Sequence[OpView], args: Mapping[str, Tensor], name: str, least: int) -> Layer:
     conv, *rest = group
     after = tuple(call for call in rest if call.kind in ("relu", "clip", *_GATED))
     norm = next((call for call in rest if call.kind == "batch_norm"), None)
@@ -89,7 +91,7 @@ def _layer(group: Sequence[OpView], args: Mapping[str, Tensor], name: str, lanes
         scale, bias = normed = _norm(norm, args, name, bias)
     channels = int(conv.outputs[0].shape[1])
     scale, shift = (
-        t if t is None else _table(t, channels, lanes, conv.name) for t in (scale, bias)
+        t if t is None else _table(t, channels, least, conv.name) for t in (scale, bias)
     )
     computed = {t.op: t for t in (*normed, scale, shift) if t is not None}
     return Layer(conv, args[f"w_{name}"], scale, shift, after, tuple(computed.values()))
@@ -112,13 +114,12 @@ def _norm(
     return scale, te.compute(gamma.shape, shift, name=f"{norm.name}_shift")
 
 
-def _table(values: Tensor, channels: int, lanes: int, name: str) -> Tensor:
-    """A value for each lane of whole vectors."""
-    if channels % lanes == 0:
+def _table(values: Tensor, channels: int, least: int, name: str) -> Tensor:
+    """A value for each channel, and zeros up to the least number of them."""
+    if channels >= least:
         return values
-    whole = -(-channels // lanes) * lanes
     return te.compute(
-        (whole,),
-        lambda c: or_zero(c, channels, whole, values),
+        (least,),
+        lambda c: or_zero(c, channels, least, values),
         name=f"{name}_{values.op.name}",
     )

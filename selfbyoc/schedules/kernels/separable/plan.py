@@ -10,7 +10,7 @@ from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.candidates import decided
-from ...steps.faults import Faults, too_large, undivided, unlike
+from ...steps.faults import Faults, outside, too_large, undivided, unlike
 from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK
 from ..bfloat16 import HELD, WORD, machine_of, steps_of
@@ -31,8 +31,8 @@ class SeparablePlan:
 
     form: Form
     lanes: int  # channels of a vector
-    hidden: int  # vectors of the depthwise convolution's channels
-    outputs: int  # vectors of the result's channels, folded
+    hidden: int  # vectors of the depthwise convolution's channels, in whole groups
+    outputs: int  # vectors of the result's channels, folded, in whole groups
     frame: Run  # what the windows read: its tiles, and the vectors of a group
     sums: Run  # the result's
     expands: bool  # a convolution makes what the windows read
@@ -55,8 +55,12 @@ class SeparablePlan:
         framed = of_sums[0] if expand else None
         yield from self.frame.faults(f.framed, f.image[1], self.hidden, framed)
         yield from self.sums.faults(f.rows, f.pitch, self.outputs, of_sums[1], in_pairs=True)
-        vectors = -(-channels // self.lanes), -(-out * self.fold // self.lanes)
-        yield from unlike("vectors of channels", (self.hidden, self.outputs), vectors)
+        for what, vectors, of in (
+            ("vectors of channels", self.hidden, channels),
+            ("vectors of outputs", self.outputs, out * self.fold),
+        ):
+            least = -(-of // self.lanes)
+            yield from outside(what, vectors, least, tiles.most_vectors(least, self.lanes))
         if self.in_squares:
             yield from undivided("channels and pixels", math.gcd(out, f.out[1]), self.lanes)
         steps = steps_of(channels, self.words[1])
@@ -72,6 +76,11 @@ class SeparablePlan:
             at_a_time = tiles.MOST_EXPANDED if expand else cpu.lanes("float32")
             kept = tiles.chunk_bytes(f, f.rows, channels, at_a_time)
             yield from too_large("a chunk", kept, cpu.l2_bytes * 3 // 4)
+
+    @property
+    def padded(self) -> int:
+        """Channels that are computed of the depthwise convolution."""
+        return self.hidden * self.lanes
 
     @property
     def chunked(self) -> bool:
@@ -143,9 +152,10 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
     form = replace(form, rows=decided("rows_of_a_chunk", rows))
     # Rows of padding cost nothing to copy, and little to expand where chunks share rows anyway.
     form = replace(form, padded=not expand or form.chunks > 1)
-    if not expand and not tiles.pays_transposing(project.outputs[0][0][1], cpu):
+    outputs = project.outputs[0][0][1]
+    if not expand and not tiles.pays_transposing(outputs, cpu):
         return None
-    sizes = tiles.together(form.out[1], cpu)
+    sizes = tiles.together(form.out[1], math.prod(window), outputs, cpu)
     return replace(form, together=decided(f"{depth.name}_lanes.pixels", sizes))
 
 
@@ -165,8 +175,8 @@ def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> S
     return SeparablePlan(
         form=form,
         lanes=lanes,
-        hidden=hidden,
-        outputs=outputs,
+        hidden=tiles.whole_groups(hidden, frame.vectors) if frame else hidden,
+        outputs=tiles.whole_groups(outputs, sums.vectors),
         frame=frame or Run(Pixels(form.framed, form.image[1], 1, form.image[1]), 1),
         sums=sums,
         expands=bool(expand),
@@ -189,7 +199,7 @@ def _frame(expand: OpView, form: Form, count: int, batch: int, cpu: Machine) -> 
     pixels = [Pixels(form.framed, form.image[1], band, 1) for band in bands]
 
     def tasks(run: Run) -> int:
-        return batch * count // run.vectors if whole else batch * form.chunks
+        return batch * -(-count // run.vectors) if whole else batch * form.chunks
 
     return _chosen(f"{expand.name}_sums.tile", tiles.register_runs(count, pixels, tasks, cpu))
 
@@ -200,7 +210,7 @@ def _sums(form: Form, count: int, batch: int, steps: int, cpu: Machine) -> list[
     pixels = [Pixels(form.rows, form.pitch, band, 1) for band in {1, form.rows}]
 
     def tasks(run: Run) -> int:
-        return batch * (count // run.vectors * run.pixels.bands if whole else form.chunks)
+        return batch * (-(-count // run.vectors) * run.pixels.bands if whole else form.chunks)
 
     return tiles.register_runs(count, pixels, tasks, cpu, steps, 1.0 if whole else tiles.FLAT_TIME)
 

@@ -33,7 +33,7 @@ class StagedPlan:
 
     convs: ConvPlans
     fold: int = 1  # packed as any plan reads it
-    lanes: int = 1
+    padded: int = 0  # channels that tables have values of at least
 
     def __str__(self) -> str:
         return f"stage by stage; {self.convs}"
@@ -46,7 +46,7 @@ class StagedPlan:
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the convolutions, packed as any plan reads them."""
-        yield from unlike("folded and in vectors", (self.fold, self.lanes), (1, 1))
+        yield from unlike("folded and padded", (self.fold, self.padded), (1, 0))
         for conv in ops.of("conv2d"):
             made, of_words = self.convs.of(conv.name), is_of_words(ops, conv, cpu)
             found = [*unlike("of words", isinstance(made, RoundedPlan), of_words)]

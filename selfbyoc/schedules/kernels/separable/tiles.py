@@ -64,12 +64,16 @@ def register_runs(
 ) -> list[Run]:
     """Register tiles for `count` vectors of channels over rows of pixels, the best first.
 
+    Vectors after the last one, up to a whole block of the packed weight, are computed where that
+    makes groups of several: 91 and 23 are 92 and 24.
+
     `pixels` are cut into bands, and not yet into tiles; `tasks` says how many there are then. Sums
     of so many `steps` read weights that L1 may not hold: from L2 for each tile then, or once for
     all tiles of a band. Tiles over several rows take `flat` times as long.
     """
     most = max(1, MOST_EXPANDED // cpu.lanes("float32"))
-    vectors = [v for v in range(1, min(count, most) + 1) if count % v == 0]
+    padded = most_vectors(count, cpu.lanes("float32"))
+    vectors = [v for v in range(1, min(count, most) + 1) if whole_groups(count, v) <= padded]
     found = [
         Run(replace(p, tile=tile), v)
         for v in vectors
@@ -92,10 +96,21 @@ def register_runs(
         loads = (tile.rows + tile.vectors) / tile.sums
         cycles = (1 / tile.efficiency(cpu) + loads / 4 + far(run) / tile.sums) / run.pixels.use
         cycles *= flat if run.pixels.band > 1 else 1
+        cycles *= whole_groups(count, run.vectors) / count
         # A band of several rows is written in longer pieces.
         return cycles * cpu.unevenness(tasks(run)), run.pixels.bands, -tile.sums
 
     return sorted(found, key=cost)
+
+
+def whole_groups(count: int, vectors: int) -> int:
+    """So many vectors, in whole groups of some."""
+    return -(-count // vectors) * vectors
+
+
+def most_vectors(count: int, lanes: int) -> int:
+    """Vectors of the blocks in which the weight of so many vectors is packed."""
+    return -(-count * lanes // BLOCK) * BLOCK // lanes
 
 
 def _fits(tile: RegisterTile, cpu: Machine, *, in_pairs: bool) -> bool:
@@ -107,13 +122,20 @@ def _fits(tile: RegisterTile, cpu: Machine, *, in_pairs: bool) -> bool:
     return tile.fits(cpu)
 
 
-def together(width: int, cpu: Machine) -> list[int]:
-    """Neighbouring windows that share what they read, the best first: few that hang over, and as
-    many sums as a quarter of the registers. Twice as many spill, and cost some 15%.
+def together(width: int, taps: int, outputs: int, cpu: Machine) -> list[int]:
+    """Neighbouring windows that share the weights they read, the best first: few that hang over,
+    and as many sums as a quarter of the registers. Twice as many spill, and cost some 15%. What
+    hangs over is multiplied for all outputs too: 728x19x19 to 728, 4 together 4661 us, each by
+    itself 4509 (AVX2, one core of Zen 3).
     """
     few = cpu.vector_registers // 4
-    sizes = range(1, min(width, MOST_TOGETHER) + 1)
-    return sorted(sizes, key=lambda n: -(-width // n) * (n + 1) * (1 if n <= few else 1.15))
+    products = outputs / cpu.multiply_adds  # cycles for a vector of a column
+
+    def cost(n: int) -> float:
+        reads = taps * (n + 1) / n / cpu.loads
+        return -(-width // n) * n * (reads * (1 if n <= few else 1.15) + products)
+
+    return sorted(range(1, min(width, MOST_TOGETHER) + 1), key=cost)
 
 
 def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine, expands: bool = True) -> list[int]:
