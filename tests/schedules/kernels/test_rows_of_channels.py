@@ -9,8 +9,13 @@ from harness import cpus
 from selfbyoc import host_target, op
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv import plan as conv_plan
-from selfbyoc.schedules.kernels.conv.depthwise.plan import DepthwisePlan, usual_depthwise
+from selfbyoc.schedules.kernels.conv.depthwise.plan import (
+    DepthwisePlan,
+    decided_depthwise,
+    usual_depthwise,
+)
 from selfbyoc.schedules.kernels.conv.layer import Layer
+from selfbyoc.schedules.kernels.conv.window import Window
 from selfbyoc.tvm import make_target
 
 AVX2 = {"kind": "llvm", "mcpu": "haswell", "num-cores": 2}
@@ -29,6 +34,7 @@ SHAPES = [
     pytest.param((1, 4, 6, 24), 3, (3, 3), {"padding": 1}, id="three results of a channel"),
     pytest.param((1, 3, 1, 70), 1, (1, 7), {"padding": (0, 3)}, id="one row"),
     pytest.param((1, 2, 131, 16), 1, (3, 3), {"padding": 1}, id="a prime of rows"),
+    pytest.param((1, 2, 25, 33), 1, (17, 19), {"padding": (8, 9)}, id="a loop over taps"),
     pytest.param((1, 2, 12, 40), 1, (1, 1), {"strides": 2}, id="no window"),
     pytest.param((1, 2, 5, 33), 1, (3, 3), {"padding": (9, 9)}, id="windows in padding alone"),
 ]
@@ -128,3 +134,11 @@ def test_the_rows_of_a_chunk_are_in_l1_where_a_divisor_allows(sizes):
     found = usual_depthwise(one, cpu)[0]
     assert list(found.faults(one, cpu)) == []
     assert found.frame_bytes <= cpu.l1_bytes or found.rows in (1, one.out[2])
+
+
+@pytest.mark.parametrize(("window", "unrolled"), [(3, True), (31, False)])
+def test_a_large_window_is_no_body_without_loops(window, unrolled):
+    """31x31 taps of four sums were 3844 products, minutes of LLVM's time."""
+    one, cpu = layer(56, 32, window), machine(make_target(AVX2))
+    found = decided_depthwise(one, usual_depthwise(one, cpu), cpu)
+    assert found.unrolled == Window(unrolled, unrolled)

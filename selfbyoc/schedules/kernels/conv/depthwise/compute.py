@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from .....graph import OpCall
 from .....tvm import te, tir
 from .....tvm.types import PrimExpr, Stage, Tensor
 from ....steps.tensors import extents, reduce_axes, split_index
 from ..form import Conv2d
 from .plan import DepthwisePlan
 
-Tap = Callable[..., PrimExpr]  # (n, channel, chunk, row, column, y, x of the window) -> its product
+Read = Callable[..., PrimExpr]  # (n, channel, chunk, row, column, y, x of the window) -> a pixel
 
 
 @dataclass(frozen=True)
@@ -28,55 +27,31 @@ def convolution(conv: Conv2d, plan: DepthwisePlan) -> DepthwiseStages:
     """A depthwise convolution with a packed weight."""
     conv, _ = conv.staged().in_floats()
     weight, each = conv.weight, conv.out[1] // int(conv.x.shape[1])
-    rows = extents(weight)[-1]
+    rows, (lanes, outer) = extents(weight)[-1], (plan.tile[1], conv.out[:2])
     read, copy = _reader(conv.x, plan, conv.operands.outside(conv.x), conv.name)
-
-    def tap(n: PrimExpr, o: PrimExpr, *at: PrimExpr) -> PrimExpr:
-        block, row = split_index(o, rows)
-        pixel = read(n, tir.floordiv(o, each), *at)
-        return conv.operands.times(pixel, weight(block, 0, *at[-2:], row))
-
-    return _windows(tap, te.sum, plan, conv.out[:2], conv.name, copy)
-
-
-def pooled(
-    x: Tensor,
-    call: OpCall,
-    plan: DepthwisePlan,
-    combine: Callable[..., PrimExpr],
-    fill: PrimExpr,
-    name: str,
-) -> DepthwiseStages:
-    """`combine` of the elements under each window of a pool; `fill` is outside the image."""
-    read, copy = _reader(x, plan, fill, name)
-    return _windows(read, combine, plan, call.outputs[0].shape[:2], name, copy)
-
-
-def _windows(
-    tap: Tap,
-    combine: Callable[..., PrimExpr],
-    plan: DepthwisePlan,
-    outer: Sequence[int],
-    name: str,
-    copy: Tensor | None,
-) -> DepthwiseStages:
     ry, rx = reduce_axes(ry=plan.window[0], rx=plan.window[1])
-    sums = te.compute(
-        (*outer, plan.chunks, plan.rows, plan.tiles, plan.tile[1]),
-        lambda n, o, chunk, y, t, lane: combine(
-            tap(n, o, chunk, y, t * plan.tile[1] + lane, ry, rx), axis=[ry, rx]
-        ),
-        name=f"{name}_sums",
-    )
+
+    def element(
+        n: PrimExpr, o: PrimExpr, chunk: PrimExpr, y: PrimExpr, t: PrimExpr, lane: PrimExpr
+    ) -> PrimExpr:
+        block, row = split_index(o, rows)
+        pixel = read(n, tir.floordiv(o, each), chunk, y, t * lanes + lane, ry, rx)
+        factor = weight(block, 0, ry, rx, row)
+        return te.sum(conv.operands.times(pixel, factor), axis=[ry, rx])
+
+    shape = (*outer, plan.chunks, plan.rows, plan.tiles, lanes)
+    sums = te.compute(shape, element, name=f"{conv.name}_sums")
     result = te.compute(
         (*outer, *plan.out),
-        lambda n, o, y, x: sums(n, o, *split_index(y, plan.rows), *split_index(x, plan.tile[1])),
-        name=name,
+        lambda n, o, y, x: sums(n, o, *split_index(y, plan.rows), *split_index(x, lanes)),
+        name=conv.name,
     )
     return DepthwiseStages(sums, result, copy)
 
 
-def _reader(x: Tensor, plan: DepthwisePlan, fill: PrimExpr, name: str) -> tuple[Tap, Tensor | None]:
+def _reader(
+    x: Tensor, plan: DepthwisePlan, fill: PrimExpr, name: str
+) -> tuple[Read, Tensor | None]:
     """What reads the image under a tap of the window, and the padded copy that it reads."""
     (sh, sw), (dh, dw) = plan.strides, plan.dilation
     if not plan.copies:
@@ -84,8 +59,7 @@ def _reader(x: Tensor, plan: DepthwisePlan, fill: PrimExpr, name: str) -> tuple[
         def direct(
             n: PrimExpr, c: PrimExpr, chunk: PrimExpr, y: PrimExpr, z: PrimExpr, *tap: PrimExpr
         ) -> PrimExpr:
-            row = (chunk * plan.rows + y) * sh + tap[0] * dh
-            return x(n, c, row, z * sw + tap[1] * dw)
+            return x(n, c, (chunk * plan.rows + y) * sh + tap[0] * dh, z + tap[1] * dw)
 
         return direct, None
     copy = _padded(x, plan, fill, name)

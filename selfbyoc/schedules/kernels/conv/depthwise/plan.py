@@ -12,6 +12,7 @@ from ....steps.candidates import decided, divisors
 from ....steps.faults import Faults, outside, spilled, undivided, unlike
 from ....steps.tiles import RegisterTile
 from ..layer import Layer
+from ..window import UNROLLED, Window, window_of
 from ..windows import Pair, Windows
 
 # Cycles of a core, measured on Zen 3 with AVX2, Nov 2026: 14x14 to 112x112 pixels, 3x3 and 5x5.
@@ -38,6 +39,7 @@ class DepthwisePlan(Windows):
     tile: Pair  # rows and pixels whose sums are in registers at a time
     vector: int  # lanes of a register
     by_rows: bool  # whether chunks are tasks
+    unrolled: Window  # which loops over taps
     cycles: float = 0.0  # of one core's share
 
     def __str__(self) -> str:
@@ -45,9 +47,14 @@ class DepthwisePlan(Windows):
         return f"rows of one channel, register tile of {self.tile} pixels, {tasks}"
 
     @property
+    def registers(self) -> RegisterTile:
+        """The sums of a tile."""
+        return RegisterTile(self.tile[0], self.tile[1] // self.vector)
+
+    @property
     def chunks(self) -> int:
         """Chunks of an image."""
-        return -(-self.out[0] // self.rows)
+        return self.out[0] // self.rows
 
     @property
     def tiles(self) -> int:
@@ -75,14 +82,14 @@ class DepthwisePlan(Windows):
         return 4 * self.high * self.phases * self.pitch
 
     def faults(self, layer: Layer, cpu: Machine) -> Faults:
-        """Of this plan for a layer, or a pool."""
+        """Of this plan for a layer."""
         yield from self.misplaced(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
         yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from undivided("rows", self.out[0], self.rows)
         yield from undivided("rows of a chunk", self.rows, self.tile[0])
         yield from undivided("a tile's pixels", self.tile[1], self.vector)
         yield from outside("a tile's pixels", self.tile[1], self.vector, self.out[1])
-        yield from spilled(RegisterTile(self.tile[0], self.tile[1] // self.vector), cpu)
+        yield from spilled(self.registers, cpu)
         hangs = self.tiles * self.tile[1] > self.out[1]
         if not self.copies and (hangs or any(layer.attrs["padding"]) or self.strides[1] > 1):
             yield "padding, a stride or a tile over the end of a row, and no copy"
@@ -104,7 +111,8 @@ def usual_depthwise(layer: Layer, cpu: Machine) -> list[DepthwisePlan]:
 def decided_depthwise(layer: Layer, found: Sequence[DepthwisePlan], cpu: Machine) -> DepthwisePlan:
     """The plan whose chunks and register tile are chosen."""
     made = decided(f"{layer.name}.rows", found, lambda p: p.rows)
-    return replace(made, tile=decided(f"{layer.name}.tile", _tiles(layer, made.rows, cpu)))
+    made = replace(made, tile=decided(f"{layer.name}.tile", _tiles(layer, made.rows, cpu)))
+    return replace(made, unrolled=window_of(layer, made.registers))
 
 
 def _of_rows(layer: Layer, rows: int, cpu: Machine) -> DepthwisePlan:
@@ -124,6 +132,7 @@ def _of_rows(layer: Layer, rows: int, cpu: Machine) -> DepthwisePlan:
         tile=tile,
         vector=cpu.lanes("float32"),
         by_rows=not cpu.is_even(images),
+        unrolled=UNROLLED,
     )
     tasks = images * (made.chunks if made.by_rows else 1)
     time = _channel_cycles(made, cpu) * images * cpu.unevenness(tasks) / cpu.cores
@@ -158,6 +167,6 @@ def _channel_cycles(p: DepthwisePlan, cpu: Machine) -> float:
 
 def _tile_cycles(p: DepthwisePlan, cpu: Machine) -> float:
     """Of a register tile: its products, or the wait for those before them."""
-    taps, sums = math.prod(p.window), p.tile[0] * p.tile[1] // p.vector
+    taps, sums = math.prod(p.window), p.registers.sums
     together = IN_FLIGHT / (taps * (sums + 1))
     return taps * max(sums / cpu.multiply_adds, cpu.latency / max(1.0, together))

@@ -8,7 +8,7 @@ from ....steps.images import Work, image_of
 from ....steps.loops import PARTITION, vectorize_row
 from ....steps.parallel import parallel_over
 from ....steps.registers import unroll_tile
-from ..window import UNROLLED, accumulate
+from ..window import accumulate
 from .compute import DepthwiseStages
 from .plan import DepthwisePlan
 
@@ -77,7 +77,7 @@ def _register_tile(
     sch.compute_at(block.block, tile, preserve_unit_loops=True)
     own = list(sch.get_loops(block.block))[-len(block.axes) :]
     inner = [own[block.spatial[i].position] for i in (-3, -1)]
-    work.finish.append(accumulate(sch, block, inner, UNROLLED, plan.vector))
+    work.finish.append(accumulate(sch, block, inner, plan.unrolled, plan.vector))
 
 
 def _copy_rows(work: Work, pad: Facts, at: Loop, plan: DepthwisePlan) -> None:
