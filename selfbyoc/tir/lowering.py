@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..machine import machine
+from ..machine import Machine, machine
 from ..machine.features import features_of
 from ..machine.gpu import is_gpu
 from ..tvm import tvm
@@ -20,6 +20,7 @@ from ..tvm.rewrite import each_var_once, with_broadcasts
 from ..tvm.selects import without_decided, without_truncation
 from ..tvm.starts import with_true_starts
 from ..tvm.types import Module, PrimFunc, Target
+from .aligned_stack import with_aligned_stack
 from .allocations import bounded, with_constant_allocations
 from .as_written import target_as_written
 from .barriers import with_barriers
@@ -77,8 +78,9 @@ def at_last(func: PrimFunc) -> PrimFunc:
     return lowered_for_any_alignment(each_var_once(func))
 
 
-def _shared_out(cores: int) -> Callable[[PrimFunc], PrimFunc]:
-    return lambda func: with_stealing(at_last(func), cores)
+def _for_cores(cpu: Machine) -> Callable[[PrimFunc], PrimFunc]:
+    lanes = cpu.lanes("float32")
+    return lambda func: with_stealing(with_aligned_stack(at_last(func), lanes), cpu.cores)
 
 
 def machine_code(
@@ -98,7 +100,7 @@ def machine_code(
         functions = dict(func) if isinstance(func, Mapping) else {symbol: func}
         if changed is at_last:  # whoever looks at it wants each element written once
             functions = {name: with_overlaps(each, target) for name, each in functions.items()}
-            changed = _shared_out(machine(target).cores)
+            changed = _for_cores(machine(target))
         options = options_for_sums(functions.values())
         asked = target_as_written(functions.values(), target)
         return build_module(tvm.IRModule(functions), asked, changed, options)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tvm.rewrite import ON_STACK, with_annotation
+from ..tvm.stack import ON_STACK, with_annotation
 from ..tvm.types import PrimExpr, PrimFunc
 
 MOST_BYTES = 1 << 14  # a tile and what is around it; a thread's stack has 8 MB

@@ -14,7 +14,8 @@ A chunk is taken by an atomic addition, for which TIR has no node: LLVM's own te
 from __future__ import annotations
 
 from ..tvm import GENERATION, StringImm, dtype_of, tir, walk
-from ..tvm.rewrite import ON_STACK, map_loops, sequence
+from ..tvm.rewrite import map_loops, sequence
+from ..tvm.stack import on_stack
 from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
 
 CHUNKS = 16  # of a share
@@ -74,11 +75,11 @@ def _shared(loop: Stmt, shares: int) -> Stmt:
     mark = tir.For(share, 0, shares, tir.ForKind.PARALLEL, tir.BufferStore(own, share, [0]))
     nth = tir.floormod(own[0] + (shares - turn), shares)
     visit = tir.For(turn, 0, shares, tir.ForKind.SERIAL, _chunks(loop, shares, nth, taken))
-    work = _with_memory(own, sequence([tir.BufferStore(own, _ZERO, [0]), mark, visit]))
+    work = on_stack(own, sequence([tir.BufferStore(own, _ZERO, [0]), mark, visit]))
     for key, value in (("parallel_launch_point", _ZERO), ("import_llvm", StringImm(_TEXT))):
         work = tir.AttrStmt(_ZERO, f"pragma_{key}", value, work)
     start = [tir.BufferStore(taken, _ZERO, [n * _LINE]) for n in range(shares)]
-    return _with_memory(taken, sequence([*start, work]))
+    return on_stack(taken, sequence([*start, work]))
 
 
 def _chunks(loop: Stmt, shares: int, share: PrimExpr, counts: Buffer) -> Stmt:
@@ -94,7 +95,7 @@ def _chunks(loop: Stmt, shares: int, share: PrimExpr, counts: Buffer) -> Stmt:
     body = _turns(loop, loop.min + begin + first, tir.Min(size, left - first))
     taken = tir.call_extern("int32", _TAKE, tir.address_of(counts[share * _LINE]), chunks)
     take = tir.BufferStore(own, taken, [0])
-    return _with_memory(own, sequence([take, tir.While(own[0] < chunks, sequence([body, take]))]))
+    return on_stack(own, sequence([take, tir.While(own[0] < chunks, sequence([body, take]))]))
 
 
 def _turns(loop: Stmt, first: PrimExpr, count: PrimExpr) -> Stmt:
@@ -105,12 +106,3 @@ def _turns(loop: Stmt, first: PrimExpr, count: PrimExpr) -> Stmt:
     turn = tir.Var("turn", var.dtype)  # 0.17's code generator begins at 0
     body = tir.LetStmt(var, first + turn, loop.body)
     return tir.For(turn, 0, count, kind, body, annotations=own)
-
-
-def _with_memory(buffer: Buffer, body: Stmt) -> Stmt:
-    """A statement in which a buffer is, on the stack."""
-    how, yes = {ON_STACK: tir.const(1, "bool")}, tir.const(1, "bool")
-    if GENERATION == "relax":
-        return sequence([tir.AllocBuffer(buffer, how), body])
-    declared = tir.DeclBuffer(buffer, body)
-    return tir.Allocate(buffer.data, buffer.dtype, buffer.shape, yes, declared, how)

@@ -12,8 +12,6 @@ if GENERATION == "relax":
     import tvm_ffi
 
 
-# TVM's own annotation of an allocation: no call of the runtime.
-ON_STACK = "disable_lower_builtin"
 # Operators of indices, by the names of their nodes.
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": lambda a, b: a + b,
@@ -61,34 +59,6 @@ def map_loops(func: PrimFunc, change: Callable[[Stmt], Stmt]) -> PrimFunc:
 def map_sequences(func: PrimFunc, change: Callable[[Stmt], Stmt]) -> PrimFunc:
     """A PrimFunc with each sequence of statements as `change` makes it, inner ones first."""
     return mapped(func, "SeqStmt", change)
-
-
-def with_annotation(func: PrimFunc, name: str, wanted: Callable[..., bool]) -> PrimFunc:
-    """A lowered PrimFunc with an annotation, true, on each allocation that is `wanted(scope, dtype,
-    extents)`.
-    """
-    yes = tir.const(1, "bool")
-
-    def of_relax(node: Stmt) -> Stmt:
-        buffer = node.buffer
-        if not wanted(buffer.scope(), buffer.dtype, buffer.shape):
-            return node
-        return tir.AllocBuffer(buffer, {**(node.annotations or {}), name: yes})
-
-    def of_relay(node: Stmt) -> Stmt:
-        scope = node.buffer_var.type_annotation.storage_scope
-        if not wanted(scope, node.dtype, node.extents):
-            return node
-        new = {**dict(node.annotations), name: yes}
-        return tir.Allocate(
-            node.buffer_var, node.dtype, node.extents, node.condition, node.body, new
-        )
-
-    if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.AllocBuffer, of_relax),))
-    return func.with_body(
-        tir.stmt_functor.ir_transform(func.body, None, of_relay, ["tir.Allocate"])
-    )
 
 
 def variables_in(expr: PrimExpr) -> set[PrimExpr]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from . import GENERATION, dtype_of, tir
-from .rewrite import ON_STACK, sequence, substitute
-from .types import Buffer, PrimExpr, PrimVar, Stmt
+from . import dtype_of, tir
+from .rewrite import sequence, substitute
+from .stack import on_stack
+from .types import PrimExpr, PrimVar, Stmt
 
 
 def with_vectors(named: Sequence[tuple[PrimVar, PrimExpr]], body: Stmt) -> Stmt:
@@ -31,12 +32,4 @@ def with_vectors(named: Sequence[tuple[PrimVar, PrimExpr]], body: Stmt) -> Stmt:
     }
     stored = sequence([*(tir.BufferStore(array, value, places[var]) for var, value in named), body])
     loads = {var: tir.BufferLoad(array, at) for var, at in places.items()}
-    return _allocated(array, substitute(stored, loads))
-
-
-def _allocated(array: Buffer, body: Stmt) -> Stmt:
-    """A lowered statement with memory of its own, on the stack whatever its size."""
-    yes = tir.const(1, "bool")
-    if GENERATION == "relax":
-        return sequence([tir.AllocBuffer(array, {ON_STACK: yes}), body])
-    return tir.Allocate(array.data, array.dtype, array.shape, yes, body, {ON_STACK: yes})
+    return on_stack(array, substitute(stored, loads))
