@@ -28,7 +28,7 @@ from rich.console import Console
 
 from ...codegen.cache.place import folder
 from ...codegen.cache.store import Store
-from ...common.digests import digest_of
+from ...common.digests import digest_and_places, digest_of
 from ...common.files import opened, written
 from ...common.optional import does_not_serve
 from ...common.probes import SERVES, ahead
@@ -40,6 +40,8 @@ _PACKAGES = ("numpy", "onnx", "onnxruntime", "apache-tvm-ffi")  # that read a mo
 _NO_OPTIONS = ("model", "output", "times", "run", "before", "known_as")
 # The name of a file beside an ONNX model, as the model has it: a key, how long it is, the name.
 _LOCATION, _BESIDE = b"location", re.compile(rb"\n\x08location\x12([\x80-\xff]{,4}[\x00-\x7f])")
+_LONGEST = 4352  # bytes of a path, and what is before it
+_MANY = 100_000  # names: each tensor has one
 _CPU = ("model name", "flags")  # as Linux has them
 
 
@@ -116,34 +118,42 @@ def _key(args: argparse.Namespace) -> Known | None:
     """
     if args.model.suffix.lower() != ".onnx" or args.composites or _named("SELFBYOC_RECORDS"):
         return None
-    with opened(args.model) as file:
-        data = file.read()
-    names = _beside(data)
+    stats = _stats([args.model])
+    digest, places = digest_and_places(args.model, _LOCATION)
+    names = _beside(args.model, places)
     if names is None:
         return None
     paths = [args.model.parent / name for name in names]
     try:
-        files = _stats([args.model, *paths])
+        files = stats | _stats(paths)
         beside = [[name, digest_of(path)] for name, path in zip(names, paths, strict=True)]
     except (OSError, InputError, ValueError):  # whoever reads the model says what is wrong
         return None
     options = {name: str(value) for name, value in vars(args).items() if name not in _NO_OPTIONS}
     facts = [
-        "library", __version__, sys.version, hashlib.sha256(data).hexdigest(), args.model.name,
+        "library", __version__, sys.version, digest, args.model.name,
         beside, sorted(options.items()), *_sources(), *_packages(), *_machine(), *_environment(),
     ]  # fmt: skip
     return Known(hashlib.sha256(json.dumps(facts).encode()).hexdigest(), files)
 
 
-def _beside(data: bytes) -> list[str] | None:
-    """The files with weights beside a model; None where its bytes do not say for certain."""
-    found = [*_BESIDE.finditer(data)]
-    if len(found) != data.count(_LOCATION):
+def _beside(model: Path, places: Sequence[int]) -> list[str] | None:
+    """The files with weights beside a model, which are named behind these places; None where its
+    bytes do not say for certain.
+    """
+    if len(places) > _MANY:
         return None
-    lengths = (sum((byte & 127) << 7 * n for n, byte in enumerate(each[1])) for each in found)
-    ends = zip((each.end() for each in found), lengths, strict=True)
+    found = set()
+    with opened(model) as file:
+        for place in places:
+            file.seek(max(0, place - 2))
+            told = _BESIDE.match(file.read(_LONGEST))
+            if told is None:
+                return None
+            length = sum((byte & 127) << 7 * n for n, byte in enumerate(told[1]))
+            found.add(told.string[told.end() : told.end() + length])
     try:
-        return sorted({data[start : start + length].decode() for start, length in ends})
+        return sorted(name.decode() for name in found)
     except UnicodeDecodeError:
         return None
 
