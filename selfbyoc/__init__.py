@@ -11,6 +11,7 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from .common import collecting as _collecting
 from .common import threads as _threads
 from .version import __version__ as __version__
 
@@ -28,7 +29,8 @@ else:
 
     def _api() -> _Any:
         """All names, which are this module's own from then on."""
-        api = _importlib.import_module(".api", __name__)
+        with _collecting.put_off():
+            api = _importlib.import_module(".api", __name__)
         globals().update({name: getattr(api, name) for name in ("__all__", *api.__all__)})
         return api
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from ..tvm.build import build_module
 from ..tvm.config import run_once_config
 from ..tvm.types import Attr, Module, NDArray, PackedFunc, PrimFunc, Tensor
 from .arguments import argument_chain, reader_of, run_pack
+from .parallel import at_once
 from .plan import plan_of
 from .stack import Packed
 
@@ -148,13 +152,15 @@ def _packer(match: Match, name: str, stages: Stages) -> Callable[[NDArray], NDAr
         return lambda given: given
     key = func.script()
     shape = tuple(int(extent) for extent in last.shape)
-    if key not in _kernels:
-        _kernels[key] = _kernel(match, name, func, math.prod(shape))
-    kernel = _kernels[key]
+    level, waiting = _OPTIMISED if math.prod(shape) > _MANY else 0, _waiting.get()
+    if waiting is not None:
+        waiting[key] = func, level
+    elif key not in _kernels:
+        _kernels[key] = _kernel(match, name, func, level)
 
     def packed(given: NDArray) -> NDArray:
         out = empty(shape, str(last.dtype))
-        kernel(given, out)
+        _kernels[key](given, out)
         return out
 
     return packed
@@ -186,23 +192,54 @@ def _in_one_pass(func: PrimFunc, argument: Tensor, last: Tensor) -> PrimFunc:
 
 # Elements from which a packing kernel runs longer than LLVM optimises it. GoogLeNet has 48 such
 # kernels: 0.5 s without optimising, 2.0 s with; all of them run in 0.02 s.
-_MANY = 1 << 20
+_MANY, _OPTIMISED = 1 << 20, 2
 
 _kernels: dict[str, Any] = {}  # text of a packing function -> its kernel
+_waiting: ContextVar[dict[str, tuple[PrimFunc, int]] | None] = ContextVar("waiting", default=None)
 
 
-def _kernel(match: Match, name: str, func: PrimFunc, elements: int) -> PackedFunc:
+@contextmanager
+def compiled_together() -> Iterator[None]:
+    """What is to pack is compiled when all inside is done, in one module for each level: a module
+    of its own for each function takes twice as long. Nothing is packed inside.
+
+    Raises LoweringError, which does not say for which function.
+    """
+    found: dict[str, tuple[PrimFunc, int]] = {}
+    token = _waiting.set(found)
     try:
-        return get_func(packing_code(func, "pack", 2 if elements > _MANY else 0), "pack")
+        yield
+    finally:
+        _waiting.reset(token)
+    new = {key: func for key, func in found.items() if key not in _kernels}
+    levels = sorted({level for _, level in new.values()})
+    groups = [{k: func for k, (func, of) in new.items() if of == level} for level in levels]
+    try:
+        for made in at_once([partial(_module, *each) for each in zip(groups, levels, strict=True)]):
+            _kernels.update(made)
+    except Exception as err:  # as when a kernel is lowered
+        raise LoweringError(f"packing failed: {err}") from err
+
+
+def _module(functions: Mapping[str, PrimFunc], level: int) -> dict[str, PackedFunc]:
+    """The kernels of functions, by the same keys."""
+    names = {f"pack_{n}": key for n, key in enumerate(functions)}
+    module = packing_code({name: functions[key] for name, key in names.items()}, level)
+    return {key: get_func(module, name) for name, key in names.items()}
+
+
+def _kernel(match: Match, name: str, func: PrimFunc, level: int) -> PackedFunc:
+    try:
+        return get_func(packing_code({"pack": func}, level), "pack")
     except Exception as err:  # as when a kernel is lowered
         raise LoweringError(
             f"composite {match.composite.name}: packing of {name!r} failed: {err}"
         ) from err
 
 
-def packing_code(func: PrimFunc, symbol: str, level: int) -> Module:
-    """The machine code of a packing function, for any CPU of this machine's architecture."""
+def packing_code(functions: Mapping[str, PrimFunc], level: int) -> Module:
+    """The machine code of packing functions by name, for any CPU of this machine's architecture."""
     target = make_target({"kind": "llvm", "opt-level": level})
-    named = any_alignment(func.with_attr("global_symbol", symbol))
+    named = {n: any_alignment(f.with_attr("global_symbol", n)) for n, f in functions.items()}
     with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
-        return build_module(tvm.IRModule({symbol: named}), target)
+        return build_module(tvm.IRModule(named), target)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import math
 from collections.abc import Callable
 from typing import TypeAlias
 
 from rich.console import Console
+
+from ..common.collecting import put_off
 
 Run = Callable[[argparse.Namespace, Console], int]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -69,9 +72,11 @@ def runs(module: str, function: str, request: str = "Request", compiles: bool = 
     """
 
     def run(args: argparse.Namespace, console: Console) -> int:
-        if compiles:
-            importlib.import_module("selfbyoc.api")  # TVM, and what the library sets up
-        there = importlib.import_module(f".{module}", __package__)
+        with put_off():
+            if compiles:
+                importlib.import_module("selfbyoc.api")  # TVM, and what the library sets up
+            there = importlib.import_module(f".{module}", __package__)
+        gc.freeze()  # what was imported stays until the process ends
         asked = {name: value for name, value in vars(args).items() if name not in _OURS}
         found = getattr(there, function)(console, getattr(there, request)(**asked))
         return FOUND if found is False else RIGHT

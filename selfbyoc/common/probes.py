@@ -8,6 +8,7 @@ may hang. Whoever answers right is not asked again, by this process or by those 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,11 +27,24 @@ from pathlib import Path
 from typing import IO
 
 from ..printable import shown_name
+from .ending import ending, waited
 
 SECONDS = 60.0  # for an answer, on a busy machine too; what takes longer hangs
 SERVES = "SELFBYOC_SERVES"  # in the environment: digests of what was asked and serves
 
+logger = logging.getLogger(__name__)
+
 _broken: dict[str, str] = {}
+_asking = threading.RLock()
+
+
+def _free() -> None:
+    """In a child, which has none of the threads that may hold it."""
+    global _asking
+    _asking = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_free)
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,7 @@ def ask_beside(call: Callable[[], None], right: str) -> Answer:
             pid = os.fork()
         if pid == 0:
             _call_and_exit(call, files)
-        return _answer(_ending(partial(_waited, pid), pid), files, right)
+        return _answer(ending(partial(waited, pid), pid, SECONDS), files, right)
 
 
 def once(name: str, files: Sequence[str | Path], asking: Callable[[], str]) -> str:
@@ -82,16 +96,31 @@ def once(name: str, files: Sequence[str | Path], asking: Callable[[], str]) -> s
     asking   -> why it does not serve, or ''
     """
     key = _digest(name, files)
-    serves = os.environ.get(SERVES, "").split(",")
-    if key in serves:
-        return ""
-    if key not in _broken:
-        why = asking()
-        if not why:
-            os.environ[SERVES] = ",".join(filter(None, (*serves, key)))
+    with _asking:
+        serves = os.environ.get(SERVES, "").split(",")
+        if key in serves:
             return ""
-        _broken[key] = f"{name}: {why}"
-    return _broken[key]
+        if key not in _broken:
+            why = asking()
+            if not why:
+                os.environ[SERVES] = ",".join(filter(None, (*serves, key)))
+                return ""
+            _broken[key] = f"{name}: {why}"
+        return _broken[key]
+
+
+def ahead(question: Callable[[], object]) -> None:
+    """Ask `once` while this thread does something else; whoever asks the same waits for the answer.
+    An error is told then.
+    """
+
+    def asked() -> None:
+        try:
+            question()
+        except Exception as err:  # of any kind: whoever asks next meets it
+            logger.debug("asked ahead: %s", err)
+
+    threading.Thread(target=asked, name="selfbyoc-probe").start()
 
 
 def complaints() -> tuple[str, ...]:
@@ -129,34 +158,7 @@ def _run(command: Sequence[str], env: Mapping[str, str], files: Sequence[IO[byte
         )  # fmt: skip
     except OSError as err:
         return f"does not start: {err.strerror or err}"
-    return _ending(child.wait, child.pid)
-
-
-def _ending(wait: Callable[[float], int], group: int) -> str:
-    """How a process ended, in words; '' if well. Of one that did not, nothing is left."""
-    try:
-        status = wait(SECONDS)
-    except BaseException as err:  # an interrupt too
-        os.killpg(group, signal.SIGKILL)
-        wait(SECONDS)
-        if isinstance(err, subprocess.TimeoutExpired):
-            return f"no answer within {SECONDS:g} s"
-        raise
-    if status < 0:
-        return f"ended by {signal.strsignal(-status)} (signal {-status})"
-    return f"status {status}" if status else ""
-
-
-def _waited(pid: int, seconds: float) -> int:
-    """As Popen.wait, of a fork."""
-    deadline = time.monotonic() + seconds
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            raise subprocess.TimeoutExpired("a fork", seconds)
-        time.sleep(0.005)
+    return ending(child.wait, child.pid, SECONDS)
 
 
 def _call_and_exit(call: Callable[[], None], files: Sequence[IO[bytes]]) -> None:

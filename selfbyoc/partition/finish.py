@@ -23,13 +23,13 @@ from ..codegen.attributes import PACKED, SCALARS, SEVEN_BITS, is_passed
 from ..codegen.external import COMPOSITE, RANGES, TARGET, External, is_for, match_of, packed_params
 from ..codegen.fallback import builtin_of
 from ..codegen.hook import hook
-from ..codegen.pack import described, packable, packed_types, packers
+from ..codegen.pack import compiled_together, described, packable, packed_types, packers
 from ..codegen.parallel import at_once
 from ..codegen.plan import plan_of
 from ..codegen.records.lookup import with_record
 from ..codegen.target import host_target
 from ..codegen.tuning_record import Tuned, told_by
-from ..errors import FallbackWarning, SelfbyocError, one_line
+from ..errors import FallbackWarning, LoweringError, SelfbyocError, one_line
 from ..graph import substitute, type_text
 from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
@@ -57,6 +57,25 @@ def finish(
     those of the functions, by name.
     """
     nodes = ir.constant_args(mod)
+    found = partial(_functions, mod, nodes, registry, target, matches, pack)
+    try:
+        with compiled_together():
+            functions, packing = found()
+    except LoweringError:  # one by one it is known whose
+        functions, packing = found()
+    packed = _run(packing)
+    return with_originals(ir.update(mod, functions, packed), _originals(nodes, packed))
+
+
+def _functions(
+    mod: IRModule,
+    nodes: Mapping[str, Sequence[Mapping[int, Expr]]],
+    registry: Registry,
+    target: Target | None,
+    matches: Mapping[str, Match],
+    pack: bool,
+) -> tuple[dict[str, Any], dict[str, list[Packing]]]:
+    """The external functions by name, and what packs the constants of their calls."""
     functions: dict[str, Any] = {}
     packing: dict[str, list[Packing]] = {}
     external = ir.external_functions(mod)
@@ -84,8 +103,7 @@ def finish(
         for key, value in {**source.attrs, **written_attrs(source)}.items():
             func = func.with_attr(key, json.dumps(value))
         functions[name] = func
-    packed = _run(packing)
-    return with_originals(ir.update(mod, functions, packed), _originals(nodes, packed))
+    return functions, packing
 
 
 def _run(packing: Mapping[str, Sequence[Packing]]) -> dict[str, list[Tensors]]:

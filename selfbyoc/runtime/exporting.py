@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..common.files import expanded, written
 from ..errors import InputError, one_line
 from ..machine import host
+from ..machine.features import architecture
 from ..tvm import GENERATION, target_dict, tvm
 from ..tvm.types import Executable
 from ..version import __version__
+from .file_weights.at_the_end import put_at_end
 from .file_weights.generation import files
-from .file_weights.source import write
+from .file_weights.source import Source, write
 from .file_weights.unpacked import made_of
 from .generation import runtime
 from .half import packed as packed_halves
@@ -54,16 +58,30 @@ def _export(library: Library, part: Path, folder: Path, notes: list[str], packed
     if sys.platform.startswith("linux"):
         # What is called in the file is in the file: another library may have the same names.
         # TVM describes each kernel to debuggers, of no source: a tenth of a small network's file.
-        how["options"] = ["-O2", "-Wl,-Bsymbolic", "-Wl,--strip-debug"]
+        # Stubs take the compiler half as long as at level 2; loops that widen halves need that.
+        level = "-O2" if in_halves else "-O1"
+        how["options"] = [level, "-Wl,-Bsymbolic", "-Wl,--strip-debug"]
         native, table = files.apart(native, library._lowered)
         if table.stubs:
             packings = {} if packed or in_halves else library._packings
             made, objects = made_of(table, packings, library.target, folder)
-            notes = [*notes, *objects, write(folder, table, files.ABI, in_halves, made)]
-            in_halves = False
+            links = partial(_linked, native, part, [*notes, *objects], how)
+            source = partial(write, folder, table, files.ABI, in_halves, made)
+            marks = architecture(library.target) == "x86_64"
+            if not (marks and links(source(marks=True))):
+                links(source(marks=False))
+            return
     if in_halves:
         how["fpack_imports"] = packed_halves
     native.export_library(str(part), addons=notes, **how)
+
+
+def _linked(
+    native: Executable, part: Path, addons: Sequence[str], how: dict[str, object], source: Source
+) -> bool:
+    """Link a library with its weights; whether they are where its mark was."""
+    native.export_library(str(part), addons=[*addons, source.path], **how)
+    return put_at_end(part, source.mark, source.pieces)
 
 
 def note_of(library: Library) -> Note:

@@ -13,7 +13,7 @@ from ..common.lazily import deferred
 from ..errors import TargetError, one_line
 from .library import Library
 from .native import native_module, stamp
-from .note import Note, read_note
+from .note import Note, read_note, report_data
 
 if TYPE_CHECKING:
     from ..partition.report import Report
@@ -87,6 +87,6 @@ def report_of(path: Path, note: Note) -> Report | None:
     if note.report is None:
         return None
     try:
-        return Report.from_data(note.report)
+        return Report.from_data(report_data(note))
     except ValueError as err:
         raise TargetError(f"{path}: its note cannot be read: {one_line(err)}") from err

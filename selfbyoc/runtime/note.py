@@ -7,8 +7,10 @@ another CPU should not be.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +23,7 @@ from .signature import Tensor
 from .sizes import Size
 
 _BEGIN = b'selfbyoc.note={"'  # compiled; the source below has a backslash before the quote
-_LONGEST = 64 << 20  # the report of SqueezeNet, 93 ops, has 0.2 MB
+_LONGEST = 64 << 20  # the report of SqueezeNet, 93 ops, has 0.2 MB before it is packed
 _AT_ONCE = 1 << 20  # bytes of a reading
 
 # ELF's notes, which `strip` and `patchelf` keep: sizes of owner and content, the type, and these.
@@ -44,7 +46,7 @@ class Note:
 
     target        as a dict, which a Target is made of
     architecture  of the code; features: of those that count, what it may use. None: not said
-    report        of the partitioning, as data
+    report        of the partitioning, as data, or as `packed_report` makes a text of it
     python        functions of TVM's Python package that it calls
     weights       how the file holds those of float32
     is_sealed     another note has the checksum
@@ -69,7 +71,8 @@ class Note:
 
 def write_note(folder: Path, note: Note) -> str:
     """A source file to link into the library, C and C++ alike; -> its path."""
-    text = _BEGIN.decode()[:-2] + json.dumps({**vars(note), "is_sealed": True})
+    told = {**vars(note), "report": packed_report(note.report), "is_sealed": True}
+    text = _BEGIN.decode()[:-2] + json.dumps(told)
     content = folder / "selfbyoc_note.json"
     content.write_bytes(text.encode() + b"\0")
     names = {
@@ -81,6 +84,28 @@ def write_note(folder: Path, note: Note) -> str:
     path = folder / "selfbyoc_note.c"
     path.write_text(_SOURCE % names, encoding="utf-8")
     return str(path)
+
+
+def packed_report(data: Any) -> Any:
+    """The data of a report in a tenth of the bytes, as a text: whoever loads a library seldom asks
+    for it, and JSON has to be read to its end.
+    """
+    packed = base64.b85encode(zlib.compress(json.dumps(data).encode())).decode()
+    return packed if len(packed) < len(json.dumps(data)) else data
+
+
+def report_data(note: Note) -> Any:
+    """The inverse, of a note that was read. Raises ValueError for what is none."""
+    if not isinstance(note.report, str):
+        return note.report  # a small one, or an earlier version's
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(base64.b85decode(note.report), _LONGEST)
+    except zlib.error as err:
+        raise ValueError(f"report: {err}") from err
+    if not unpacking.eof:
+        raise ValueError("report: it is cut off, or too long")
+    return structured.loads(text.decode())
 
 
 def for_assembler(path: Path) -> str:

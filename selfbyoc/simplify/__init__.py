@@ -17,20 +17,23 @@ from .means import MeansOfImages
 from .one_row import ImagesOfOneRow
 from .padding import padded_by_itself
 from .taps import without_idle_taps
+from .where import where
+
+_LEVELS = ("dequantize", "quantize")
 
 REWRITINGS = (
     *BEFORE_HALVES,
     with_floats,
-    lambda mod: rewritten(mod, padded_by_itself),
+    where(("nn.pad",), lambda: padded_by_itself),
     *BEFORE_LEVELS,
-    lambda mod: rewritten(mod, MeansOfImages()),
-    lambda mod: rewritten(mod, rows_of_levels),
-    lambda mod: rewritten(mod, LevelsAsRead()),
+    where(("mean",), MeansOfImages),
+    where(_LEVELS, lambda: rows_of_levels),
+    where(_LEVELS, LevelsAsRead),
     fold,
     *AFTER_FOLDING,
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
-    lambda mod: rewritten(mod, without_idle_taps),
+    where(("conv2d",), lambda: without_idle_taps),
     *LAST,
 )
 

@@ -93,12 +93,7 @@ def test_a_file_that_changed_or_is_gone_is_compiled_anew(here, compiled):
 
 
 def test_what_is_not_known_without_compiling_is_compiled(here, compiled, monkeypatch):
-    beside = dense()
-    onnx.save(beside, "beside.onnx", save_as_external_data=True, size_threshold=0)
     (here / "records.jsonl").write_text("")
-    for args in ((), ("--times",)):
-        compiled(*args, "-o", "beside.so", model="beside.onnx")
-        assert SAME not in compiled(*args, "-o", "beside.so", model="beside.onnx")
     compiled()
     assert SAME not in compiled("--times")
     with monkeypatch.context() as patch:
@@ -107,6 +102,44 @@ def test_what_is_not_known_without_compiling_is_compiled(here, compiled, monkeyp
     with monkeypatch.context() as patch:
         patch.setenv("SELFBYOC_CACHE", "off")
         assert SAME not in compiled()
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "a" * 200, "ä b"])
+def test_weights_in_a_file_beside_the_model(here, compiled, name):
+    onnx.save(dense(), "net.onnx", save_as_external_data=True, size_threshold=0, location=name)
+    assert SAME not in compiled()
+    assert SAME in compiled()
+    other = random(32, 48) + 1
+    weights = bytearray((here / name).read_bytes())
+    place = weights.index(W.tobytes())
+    weights[place : place + W.nbytes] = other.tobytes()
+    (here / name).write_bytes(weights)
+    assert SAME not in compiled()
+    right("net.so", other)
+    assert SAME in compiled()
+    (here / name).unlink()
+    assert main(["compile", "net.onnx"]) == 1
+
+
+def test_a_location_that_nobody_can_tell(here, compiled):
+    """It is no key with a name after it: not known which files there are."""
+    odd = dense()
+    odd.doc_string = "location"
+    onnx.save(odd, "net.onnx")
+    for _ in range(2):
+        assert SAME not in compiled()
+
+
+def test_a_file_that_changes_while_it_is_compiled(here, compiled, monkeypatch):
+    def changing(*args, **options):
+        onnx.save(dense(W + 1), "net.onnx")
+        return selfbyoc.build(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("selfbyoc.commands.model.compile.build", changing)
+        compiled()
+    onnx.save(dense(), "net.onnx")
+    assert SAME not in compiled()
 
 
 def test_what_warns_is_compiled_and_warns_again(here, compiled, monkeypatch):

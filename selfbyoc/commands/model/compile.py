@@ -13,16 +13,18 @@ from typing import Any
 from rich.console import Console
 
 from ...common.parts import Times, begins, heard_by
+from ...common.probes import ahead
 from ...errors import SelfbyocWarning
 from ...partition import check_target
 from ...runtime.build import build
 from ...runtime.generation import runtime
 from ...runtime.interface import signature_of
+from ...runtime.system_compiler import cannot_compile
 from ..build_progress import building
 from ..model_file import composites_in, imported, naming
 from ..progress import step
 from ..tables import times_table
-from .compiled_before import remember
+from .compiled_before import Known, remember
 from .show import kernels_line, needs_python
 from .size_tables import OpenSizes, size_table
 
@@ -43,7 +45,7 @@ class Request:
     requantize: str = "stepwise"
     size: Sequence[str] = ()
     times: bool = False
-    known_as: str | None = None  # by whoever asks for the same again
+    known_as: Known | None = None  # by whoever asks for the same again
 
 
 def run(console: Console, asked: Request) -> None:
@@ -84,6 +86,7 @@ def _run(console: Console, asked: Request) -> tuple[Path, list[str], bool]:
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
+    ahead(cannot_compile)  # of use when all else is done
     begins("reading the model")
     with step(f"reading {name}"):
         mod = imported(asked.model, asked.shape, asked.input, asked.size)

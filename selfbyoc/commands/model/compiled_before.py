@@ -13,10 +13,13 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,29 +28,43 @@ from rich.console import Console
 
 from ...codegen.cache.place import folder
 from ...codegen.cache.store import Store
+from ...common.digests import digest_and_places, digest_of
 from ...common.files import opened, written
-from ...common.probes import SERVES
+from ...common.optional import does_not_serve
+from ...common.probes import SERVES, ahead
 from ...errors import InputError
 from ...version import __version__
 
 _PACKAGE = Path(__file__).parent.parent.parent
 _PACKAGES = ("numpy", "onnx", "onnxruntime", "apache-tvm-ffi")  # that read a model, beside TVM
 _NO_OPTIONS = ("model", "output", "times", "run", "before", "known_as")
-_BESIDE = b"location"  # of weights in files beside an ONNX model, as the model names it
-_AT_ONCE = 1 << 20  # bytes of a reading
+# The name of a file beside an ONNX model, as the model has it: a key, how long it is, the name.
+_LOCATION, _BESIDE = b"location", re.compile(rb"\n\x08location\x12([\x80-\xff]{,4}[\x00-\x7f])")
+_LONGEST = 4352  # bytes of a path, and what is before it
+_MANY = 100_000  # names: each tensor has one
 _CPU = ("model name", "flags")  # as Linux has them
+
+
+@dataclass(frozen=True)
+class Known:
+    """The key of a library, and the files that it is to be made of, as they were then."""
+
+    key: str
+    files: Mapping[Path, object]
 
 
 def served(args: argparse.Namespace, console: Console) -> bool:
     """Whether the library that these arguments ask for was there, and is now where they say;
-    `args.known_as` becomes the key by which it will be, if it was not.
+    `args.known_as` becomes what it will be known by, if it was not.
     """
     start, place = time.perf_counter(), folder()
     args.known_as = None if place is None else _key(args)
-    if place is None or args.known_as is None or args.times:
-        return False
-    known = _known(Store(place).get(args.known_as))
+    known = None
+    if place is not None and args.known_as is not None and not args.times:
+        known = _known(Store(place).get(args.known_as.key))
     if known is None:
+        if args.model.suffix.lower() == ".onnx":
+            ahead(partial(does_not_serve, "onnxruntime"))  # asked as soon as the model is read
         return False
     output = args.output or Path(f"{args.model.stem}.so")
     _bring(known, output)
@@ -59,16 +76,16 @@ def served(args: argparse.Namespace, console: Console) -> bool:
     return True
 
 
-def remember(known_as: str | None, library: Path, lines: Sequence[str]) -> None:
-    """Note what was written, and what was told of it."""
+def remember(known_as: Known | None, library: Path, lines: Sequence[str]) -> None:
+    """Note what was written, and what was told of it; not where a file changed meanwhile."""
     place = folder()
-    if known_as is None or place is None:
+    if known_as is None or place is None or _stats(known_as.files) != known_as.files:
         return
     found = {
         "library": str(library.resolve()), "size": library.stat().st_size,
-        "sha256": _digest(library), "lines": list(lines),
+        "sha256": digest_of(library), "lines": list(lines),
     }  # fmt: skip
-    Store(place).put(known_as, json.dumps(found), {"note": True})
+    Store(place).put(known_as.key, json.dumps(found), {"note": True})
 
 
 def _known(text: str | None) -> dict[str, Any] | None:
@@ -78,7 +95,7 @@ def _known(text: str | None) -> dict[str, Any] | None:
     found: dict[str, Any] = json.loads(text)
     library = Path(found["library"])
     try:
-        is_same = library.stat().st_size == found["size"] and _digest(library) == found["sha256"]
+        is_same = library.stat().st_size == found["size"] and digest_of(library) == found["sha256"]
     except (OSError, InputError):
         return None
     return found if is_same else None
@@ -91,26 +108,59 @@ def _bring(known: Mapping[str, Any], output: Path) -> None:
         return
     with written(output) as part:
         shutil.copyfile(library, part)
-        if _digest(part) != known["sha256"]:
+        if digest_of(part) != known["sha256"]:
             raise InputError(f"{library} changes while it is copied to {output}")
 
 
-def _key(args: argparse.Namespace) -> str | None:
-    """All that decides what is compiled; None where that is not known without compiling: weights
-    in files beside the model, composites and tuning records of the user's.
+def _key(args: argparse.Namespace) -> Known | None:
+    """All that decides what is compiled; None where that is not known without compiling: composites
+    and tuning records of the user's.
     """
     if args.model.suffix.lower() != ".onnx" or args.composites or _named("SELFBYOC_RECORDS"):
         return None
-    with opened(args.model) as file:
-        data = file.read()
-    if _BESIDE in data:
+    stats = _stats([args.model])
+    digest, places = digest_and_places(args.model, _LOCATION)
+    names = _beside(args.model, places)
+    if names is None:
+        return None
+    paths = [args.model.parent / name for name in names]
+    try:
+        files = stats | _stats(paths)
+        beside = [[name, digest_of(path)] for name, path in zip(names, paths, strict=True)]
+    except (OSError, InputError, ValueError):  # whoever reads the model says what is wrong
         return None
     options = {name: str(value) for name, value in vars(args).items() if name not in _NO_OPTIONS}
     facts = [
-        "library", __version__, sys.version, hashlib.sha256(data).hexdigest(), args.model.name,
-        sorted(options.items()), *_sources(), *_packages(), *_machine(), *_environment(),
+        "library", __version__, sys.version, digest, args.model.name,
+        beside, sorted(options.items()), *_sources(), *_packages(), *_machine(), *_environment(),
     ]  # fmt: skip
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return Known(hashlib.sha256(json.dumps(facts).encode()).hexdigest(), files)
+
+
+def _beside(model: Path, places: Sequence[int]) -> list[str] | None:
+    """The files with weights beside a model, which are named behind these places; None where its
+    bytes do not say for certain.
+    """
+    if len(places) > _MANY:
+        return None
+    found = set()
+    with opened(model) as file:
+        for place in places:
+            file.seek(max(0, place - 2))
+            told = _BESIDE.match(file.read(_LONGEST))
+            if told is None:
+                return None
+            length = sum((byte & 127) << 7 * n for n, byte in enumerate(told[1]))
+            found.add(told.string[told.end() : told.end() + length])
+    try:
+        return sorted(name.decode() for name in found)
+    except UnicodeDecodeError:
+        return None
+
+
+def _stats(paths: Iterable[Path]) -> dict[Path, object]:
+    """What changes with a file."""
+    return {path: (path.stat().st_ino, *_stat(path)) for path in paths}
 
 
 def _sources() -> Iterator[object]:
@@ -160,11 +210,3 @@ def _named(variable: str) -> bool:
 def _stat(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_size, found.st_mtime_ns
-
-
-def _digest(path: Path) -> str:
-    found = hashlib.sha256()
-    with opened(path) as file:
-        while data := file.read(_AT_ONCE):
-            found.update(data)
-    return found.hexdigest()

@@ -39,6 +39,18 @@ def has_branches(mod: tvm.IRModule) -> bool:
     return any(isinstance(binding.value, relax.If) for binding in bindings)
 
 
+def ops_in(mod: tvm.IRModule) -> set[str]:
+    """The names of main's ops, as a rewriting has them."""
+    found: set[str] = set()
+
+    def note(expr: Expr) -> None:
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
+            found.add(_name(expr.op))
+
+    relax.analysis.post_order_visit(mod["main"], note)
+    return found
+
+
 @relax.expr_functor.mutator
 class _Editor(relax.PyExprMutator):
     def __init__(self, rewriting: Rewriting) -> None:
@@ -150,9 +162,12 @@ class _Editor(relax.PyExprMutator):
         return self.builder_.emit(self.builder_.normalize(x))
 
 
+def _name(op: Op) -> str:
+    return str(op.name).removeprefix("relax.")
+
+
 def _read(call: relax.Call, args: Sequence[Expr]) -> Made:
-    is_op = isinstance(call.op, tvm.ir.Op)
-    name = call.op.name.removeprefix("relax.") if is_op else ""
+    name = _name(call.op) if isinstance(call.op, tvm.ir.Op) else ""
     return Made(name, tuple(args), tuple(call.args), call, Attributes)
 
 

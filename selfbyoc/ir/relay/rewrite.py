@@ -43,6 +43,12 @@ def has_branches(mod: tvm.IRModule) -> bool:
     return any(isinstance(expr, relay.If) for expr in postorder(mod["main"].body))
 
 
+def ops_in(mod: tvm.IRModule) -> set[str]:
+    """The names of main's ops, as a rewriting has them."""
+    calls = (expr for expr in postorder(mod["main"].body) if isinstance(expr, relay.Call))
+    return {str(call.op.name) for call in calls if isinstance(call.op, tvm.ir.Op)}
+
+
 class _Editor:
     def __init__(self, rewriting: Rewriting) -> None:
         self.rewriting = rewriting

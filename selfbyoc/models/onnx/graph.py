@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from ...common.optional import extra
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
 
 NodeAttrs: TypeAlias = dict[str, Any]  # by name: numbers, bytes, tensors, graphs, lists of these
@@ -67,6 +66,8 @@ class Graph:
         """The value of a constant, before it is cast like another value, or of what has no
         elements; None for others.
         """
+        import numpy as np  # here: the command line needs this module before it needs NumPy
+
         if name in self._constants:
             return np.asarray(self.arrays(self._constants[name]))
         shape, dtype = self.shape(name), self.dtype(name)
@@ -114,6 +115,8 @@ class Graph:
 
     def dtype(self, name: str) -> np.dtype | None:
         """The dtype of a value, if it is known and one of NumPy's."""
+        import numpy as np
+
         try:
             number = self.dtype_number(name)
             return np.dtype(extra("onnx").helper.tensor_dtype_to_np_dtype(number))

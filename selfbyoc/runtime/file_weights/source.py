@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from ..note import for_assembler
 from .abi import Abi
+from .at_the_end import aligned
 from .halves import WIDEN, as_halves
 from .packing_code import Made, packing_code, scratch_of
 from .table import ALIGNED, GIVEN, Table, Weight, up
@@ -25,7 +28,7 @@ _SOURCE = """#include <stdint.h>
 #endif
 __asm__(".section .lrodata.selfbyoc,\\"" FLAGS "\\"\\n"
         ".balign {aligned}\\n.globl selfbyoc_weights\\n"
-        ".hidden selfbyoc_weights\\nselfbyoc_weights:\\n.incbin \\"{file}\\"\\n.previous\\n"
+        ".hidden selfbyoc_weights\\nselfbyoc_weights:\\n{held}\\n.previous\\n"
         ".section .lbss.selfbyoc,\\"w" FLAGS "\\",%nobits\\n"
         ".balign {aligned}\\n.globl selfbyoc_made\\n"
         ".hidden selfbyoc_made\\nselfbyoc_made:\\n.zero {size}\\n.previous\\n");
@@ -73,25 +76,42 @@ class _Piece:
     halves: int = 0
 
 
-def write(folder: Path, table: Table, abi: Abi, in_halves: bool, made: Sequence[Made] = ()) -> str:
-    """The source; -> its path. `in_halves`: floats that float16 can say are that in the file, and
-    are widened when it is loaded; `made`: what is packed then.
+@dataclass(frozen=True)
+class Source:
+    """A source file, and the bytes that are to be put where `mark` is once it is linked; no mark:
+    they are in there.
+    """
+
+    path: str
+    mark: bytes
+    pieces: tuple[bytes | memoryview, ...]
+
+
+def write(
+    folder: Path, table: Table, abi: Abi, in_halves: bool, made: Sequence[Made], marks: bool
+) -> Source:
+    """The source.
+
+    in_halves   floats that float16 can say are that in the file, and are widened when it is loaded
+    made        what is packed then
+    marks       whether to leave a mark for the weights (`at_the_end.py`)
     """
     is_made = {each.weight for each in made}
     pieces = [
         _Piece(b"", w.values.nbytes) if n in is_made else _piece(w, in_halves)
         for n, w in enumerate(table.weights)
     ]
-    data = folder / "selfbyoc_weights.bin"
-    places = _written(data, pieces)
-    starts = np.cumsum([0, *(up(piece.memory) for piece in pieces)]).tolist()
-    scratch = scratch_of(made, starts.pop())
+    *places, _ = _places(len(piece.data) for piece in pieces)
+    *starts, end = _places(piece.memory for piece in pieces)
+    data = tuple(piece.data for piece in pieces)
+    mark, held = _mark(data) if marks else (b"", _included(folder, data))
+    scratch = scratch_of(made, end)
     weights = [*table.weights, *scratch.tensors]
     where = [*_where(pieces, places, starts), *map(_IN_MEMORY.format, scratch.places)]
     names = {
         "aligned": ALIGNED,
-        "file": for_assembler(data),
-        "size": scratch.end,
+        "held": held,
+        "size": max(scratch.end, ALIGNED),  # what is nothing in the file sets apart what follows
         "widen": _widening(pieces, places, starts) if any(p.halves for p in pieces) else "",
         "extents": ", ".join(map(str, _extents(weights))) or "0",
         "weights": ",\n".join(_tensors(weights, where)),
@@ -101,7 +121,7 @@ def write(folder: Path, table: Table, abi: Abi, in_halves: bool, made: Sequence[
     }
     path = folder / "selfbyoc_weights.c"
     path.write_text(_SOURCE.format(**names), encoding="utf-8")
-    return str(path)
+    return Source(str(path), mark, data)
 
 
 def _piece(weight: Weight, in_halves: bool) -> _Piece:
@@ -112,17 +132,26 @@ def _piece(weight: Weight, in_halves: bool) -> _Piece:
     return _Piece(halves.tobytes(), values.nbytes, halves.size)
 
 
-def _written(path: Path, pieces: Sequence[_Piece]) -> list[int]:
-    """Write them one after the other, aligned; -> where each begins."""
-    places, at = [], 0
+def _places(sizes: Iterable[int]) -> list[int]:
+    """Where each begins that follows the other, aligned, and where they end."""
+    return np.cumsum([0, *map(up, sizes)]).tolist()
+
+
+def _mark(data: Sequence[bytes | memoryview]) -> tuple[bytes, str]:
+    """A mark, and how the assembler has it. Libraries of other weights have other marks, and so
+    other identities (a linker's build ID).
+    """
+    sums = [(len(piece), zlib.crc32(piece)) for piece in data]
+    text = hashlib.sha256(repr(sums).encode()).hexdigest()
+    return text.encode(), f'.ascii \\"{text}\\"'
+
+
+def _included(folder: Path, data: Sequence[bytes | memoryview]) -> str:
+    """A file of all, as the assembler has it."""
+    path = folder / "selfbyoc_weights.bin"
     with path.open("wb") as file:
-        for piece in pieces:
-            places.append(at)
-            file.write(piece.data)
-            size = len(piece.data)
-            file.write(bytes(up(size) - size))
-            at += up(size)
-    return places
+        file.writelines(aligned(data))
+    return f'.incbin \\"{for_assembler(path)}\\"'
 
 
 def _where(pieces: Sequence[_Piece], places: Sequence[int], starts: Sequence[int]) -> Iterator[str]:

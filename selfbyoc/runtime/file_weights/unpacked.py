@@ -51,14 +51,24 @@ def made_of(
     """
     if not packings or architecture(target) != architecture("llvm"):
         return [], []  # what is made for another machine cannot be compared here
-    worth = list(_worth(_candidates(table, packings)))
-    jobs = [partial(_code, f"selfbyoc_pack_{n}", group) for n, group in enumerate(worth)]
-    made, objects = [], []
-    for n, (group, module) in enumerate(zip(worth, at_once(jobs), strict=True)):
-        if module is not None:
-            objects.append(write_object(module, folder / f"selfbyoc_pack_{n}.o"))
-            made += [_made(table, c, f"selfbyoc_pack_{n}") for c in group]
-    return made, objects
+    worth = {f"selfbyoc_pack_{n}": g for n, g in enumerate(_worth(_candidates(table, packings)))}
+    modules = _modules(worth)
+    objects = [
+        write_object(module, folder / f"selfbyoc_packing_{n}.o")
+        for n, module in enumerate(dict.fromkeys(modules.values()))
+    ]
+    return [_made(table, c, name) for name in modules for c in worth[name]], objects
+
+
+def _modules(worth: Mapping[str, Sequence[_Candidate]]) -> dict[str, Module]:
+    """The code of functions by name, of those that make these weights: all in one module, which
+    takes least, if nothing is wrong with any.
+    """
+    module = _code(worth) if worth else None
+    if module is not None:
+        return dict.fromkeys(worth, module)
+    found = at_once([partial(_code, {name: group}) for name, group in worth.items()])
+    return {n: module for n, module in zip(worth, found, strict=True) if module is not None}
 
 
 def _worth(candidates: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
@@ -90,17 +100,19 @@ def _candidates(table: Table, packings: Mapping[str, Packing]) -> Iterator[_Cand
                 yield _Candidate(place, weight, packing)
 
 
-def _code(name: str, group: Sequence[_Candidate]) -> Module | None:
-    """A function that makes these weights, to the bit, and needs nothing of TVM's runtime, which is
-    not there yet when the system loads a file. None where there is none.
+def _code(groups: Mapping[str, Sequence[_Candidate]]) -> Module | None:
+    """Functions that make these weights, to the bit, and need nothing of TVM's runtime, which is
+    not there yet when the system loads a file. None where one does not.
     """
-    module = packing_code(group[0].packing.function, name, _LEVEL)
+    functions = {name: group[0].packing.function for name, group in groups.items()}
+    module, names = packing_code(functions, _LEVEL), ", ".join(groups)
     if _calls_runtime(module_source(module, "ll")):
-        logger.debug("%s needs TVM's runtime: its weights stay packed in the file", name)
+        logger.debug("%s: TVM's runtime is needed; such weights stay packed in the file", names)
         return None
-    wrong = [c for c in group if not _makes(get_func(module, name), c)]
-    if wrong:
-        logger.debug("%s makes others of %d weights: they stay packed", name, len(wrong))
+    made = {name: get_func(module, name) for name in groups}
+    jobs = [partial(_makes, made[name], c) for name, group in groups.items() for c in group]
+    if wrong := at_once(jobs).count(False):
+        logger.debug("%s: others are made of %d weights; such stay packed", names, wrong)
         return None
     return module
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir.relax.rewrite import rewritten
 from ...tvm import tvm
+from ..where import where
 from .bounds import BoundsAreOps
 from .columns import columns_apart
 from .declared_functions import PrimFuncsAreOps
@@ -44,7 +44,7 @@ BEFORE_LEVELS: Passes = (
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     relax.transform.ConvertToDataflow(min_size=1),
     relax.transform.CanonicalizeBindings(),
-    lambda mod: rewritten(mod, known_sizes),
+    where(("shape_to_tensor",), lambda: known_sizes),
     lambda mod: main_by(PrimFuncsAreOps(mod), mod),
     lambda mod: main_by(BoundsAreOps(mod), mod),
     lambda mod: main_by(WhatRangesDecide(), mod),

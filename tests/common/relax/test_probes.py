@@ -5,6 +5,7 @@ with the program's own words. Of all this nothing is different on Relay.
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -295,3 +296,30 @@ def test_a_compiler_of_what_is_preloaded(how, tmp_path, monkeypatch):
     monkeypatch.setattr(hidden, "SECONDS", broken_programs.SECONDS)
     with pytest.raises(hidden.DoesNotServe, match=f"^cc: {broken_programs.TOLD[how]}$"):
         hidden.made(tmp_path / "it.so")
+
+
+def test_asked_ahead_and_once():
+    """Whoever asks the same waits for the answer that is on its way."""
+    begun, may_end, asked = threading.Event(), threading.Event(), []
+
+    def asking():
+        asked.append(1)
+        begun.set()
+        assert may_end.wait(10)
+        return "no"
+
+    name = f"asked ahead {time.time_ns()}"
+    probes.ahead(lambda: probes.once(name, [], asking))
+    assert begun.wait(10)
+    threading.Timer(0.05, may_end.set).start()
+    assert probes.once(name, [], asking) == f"{name}: no"
+    assert asked == [1]
+    probes.ahead(lambda: 1 / 0)  # nobody is told
+
+
+def test_an_answer_is_there_when_the_process_ends():
+    """Popen.wait with a timeout looks every 0.05 s."""
+    start = time.perf_counter()
+    for _ in range(5):
+        assert probes.ask(["sleep", "0.06"], "").why_not == ""
+    assert time.perf_counter() - start < 5 * 0.06 + 0.5
