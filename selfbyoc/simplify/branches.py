@@ -27,7 +27,7 @@ class Branch:
     """
 
     image: Expr
-    weight: np.ndarray  # [O, I, H, W], or [O] factors
+    weight: np.ndarray  # [O, I, H, W], or [O] factors; of float64 once anything was done to it
     shift: np.ndarray  # [O]
     attrs: Attrs
 
@@ -79,7 +79,7 @@ def _convolution(made: Made, to: Editor) -> Branch | None:
     layouts = attrs["data_layout"], attrs["kernel_layout"]
     if layouts != ("NCHW", "OIHW") or not is_empty(attrs["out_dtype"]):
         return None
-    return Branch(made.args[0], weight.astype("float64"), np.zeros(len(weight)), attrs)
+    return Branch(made.args[0], weight, np.zeros(len(weight)), attrs)
 
 
 def _normalised(made: Made, to: Editor) -> Branch | None:
@@ -125,7 +125,7 @@ def _sum(first: Branch, other: Branch) -> Branch | None:
     place = None if inside is None else _place(large, inside)
     if inside is None or place is None:
         return None
-    weight, (down, across) = large.weight.copy(), place
+    weight, (down, across) = large.weight.astype("float64"), place
     high, wide = inside.window
     weight[:, :, down : down + high, across : across + wide] += inside.weight
     return replace(large, weight=weight, shift=large.shift + inside.shift)

@@ -45,8 +45,7 @@ def has_branches(mod: tvm.IRModule) -> bool:
 
 def ops_in(mod: tvm.IRModule) -> set[str]:
     """The names of main's ops, as a rewriting has them."""
-    calls = (expr for expr in postorder(mod["main"].body) if isinstance(expr, relay.Call))
-    return {str(call.op.name) for call in calls if isinstance(call.op, tvm.ir.Op)}
+    return {str(name) for name in relay.analysis.list_op_freqs(mod)}
 
 
 class _Editor:
