@@ -8,7 +8,11 @@ from harness import assert_close, run_case
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv.channels.candidates import usual_channels
-from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan, decided_channels
+from selfbyoc.schedules.kernels.conv.channels.plan import (
+    MOST_OF_COLUMNS,
+    ChannelPlan,
+    decided_channels,
+)
 from selfbyoc.schedules.kernels.conv.layer import Layer
 from selfbyoc.schedules.kernels.conv.pack import row_blocks, whole_blocks
 from selfbyoc.schedules.kernels.conv.plan import plan_direct
@@ -90,6 +94,23 @@ def test_what_taps_share_has_registers(one, most):
     assert found.tile.vectors == 2
     assert found.pixels <= most
     assert found.pixels > 8 or one.window != (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("one", "is_column"),
+    [
+        (layer((1, 192, 17, 17), 256, (7, 1), padding=(3, 0, 3, 0)), True),
+        (layer((1, 128, 17, 17), 128, (3, 1), padding=(1, 0, 1, 0)), True),
+        (layer((1, 192, 17, 17), 256, (1, 7), padding=(0, 3, 0, 3)), False),
+    ],
+)
+def test_runs_under_a_column_are_short(one, is_column):
+    """Else LLVM broadcasts the pixels of all taps before the first product."""
+    cpu, one = machine(make_target(SERVER)), replace(one, blocks=whole_blocks(one.out[1]))
+    found = decided_channels(one, usual_channels(one, cpu), cpu)
+    products = found.prefetch * found.tile.sums * one.steps // one.kernel[1]
+    assert products > 0
+    assert (products <= MOST_OF_COLUMNS) == is_column
 
 
 AVX2 = {"kind": "llvm", "mcpu": "haswell", "num-cores": 2}

@@ -26,6 +26,11 @@ MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
 # prefetch: 576x4x4 to 192 channels, 8 x 3 vectors, 20.7 us with a prefetch every step, 9.6 with
 # four every fourth (Zen 5, Nov 2026).
 ON_STACK, LEAST_STEPS = 1024, 4
+# Products of a run of steps under a window of one column, whose taps share no pixels: of more LLVM
+# broadcasts all pixels of the run first, and stores them. One core of Zen 4: 192x17x17 to 224 by
+# 7x1, 9 x 2 vectors, 504 products 2123 us, 252 1923, 126 1545; 128x17x17 to 128 by 3x1, 216 316 us,
+# 108 272; AVX2 takes the same time (Nov 2026).
+MOST_OF_COLUMNS = 160
 # Without a window, of no prefetches. In a loop of one step LLVM spilled sums though registers were
 # free: 480x14x14 to 112, 5 x 2 vectors, one core of Zen 3, 555 us; of 2 steps 284, of 4 280; of 8
 # 275, but then a tile of 4 x 2 spills (Nov 2026).
@@ -176,7 +181,10 @@ def _prefetch(layer: Layer, p: ChannelPlan) -> int:
     lines = p.pair * channels * math.prod(layer.window) * BLOCK * 4 // LINE
     steps = min(MOST_STEPS, tiles * channels // lines)
     least = 1 if 4 * p.tile.sums * p.vector <= ON_STACK else LEAST_STEPS
-    return divisor(p.depth, max(least, steps))
+    most = MOST_STEPS
+    if layer.window[1] == 1 < layer.window[0]:
+        most = max(1, MOST_OF_COLUMNS // (layer.window[0] * p.tile.sums))
+    return divisor(p.depth, min(most, max(least, steps)))
 
 
 def _piece(layer: Layer, p: ChannelPlan) -> int:
