@@ -1,4 +1,4 @@
-"""Einsum: read as the product of matrices that it is, whatever the order of its axes."""
+"""Einsum as the product of matrices that it is, Col2Im as a transposed convolution."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 from onnx import TensorProto, helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 from selfbyoc.models.onnx_model import graph_of  # noqa: E402
 
@@ -101,3 +102,35 @@ def test_open_sizes():
     x, y = (RNG.standard_normal((2, 3, 11, 8), dtype="float32") for _ in range(2))
     wanted = np.einsum("bhid,bhjd->bhij", x, y)
     assert first_wrong(library(x, y)[0], wanted, "float32", 8) is None
+
+
+@pytest.mark.parametrize(
+    ("image", "window", "attrs"),
+    [
+        ((5, 7), (2, 3), {}),
+        ((9, 8), (3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ((8, 9), (3, 2), {"strides": [3, 2], "pads": [1, 0, 0, 1], "dilations": [1, 2]}),
+    ],
+)
+def test_windows_added_up_to_an_image(image, window, attrs):
+    """With what no window reaches at the end of an image, too."""
+    places = 1
+    for n in range(2):
+        room = image[n] + sum(attrs.get("pads", [0] * 4)[n::2])
+        room -= attrs.get("dilations", [1, 1])[n] * (window[n] - 1) + 1
+        places *= room // attrs.get("strides", [1, 1])[n] + 1
+    shape = [2, 3 * window[0] * window[1], places]
+    sizes = [
+        onnx.numpy_helper.from_array(np.asarray(each), name)
+        for each, name in ((image, "i"), (window, "w"))
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("Col2Im", ["x", "i", "w"], ["y"], **attrs)], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, *image])], sizes,
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    x = RNG.standard_normal(shape, dtype="float32")
+    (found,) = selfbyoc.build(selfbyoc.from_onnx(proto))(x)
+    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": x})
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
