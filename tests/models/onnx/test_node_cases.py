@@ -39,6 +39,7 @@ CASES = {
     "Einsum": "einsum_batch_matmul",
     "EyeLike": "eyelike_with_dtype",
     "GRU": "gru_defaults",
+    "Gather": "gather_0",
     "GatherND": "gathernd_example_int32",
     "Gelu": "gelu_tanh_1",
     "GridSample": "gridsample",
