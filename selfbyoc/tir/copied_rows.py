@@ -35,9 +35,9 @@ def _in_vectors(loop: Stmt) -> Stmt:
     if dtype_of(store.value) not in BYTES or int(loop.extent) < _WIDTHS[-1]:
         return loop
     value, choice = store.value, None
-    if is_conditional(value) and not depends(value.args[0], (loop,)):
+    if is_conditional(value) and not depends(value.args[0], [loop.loop_var]):
         value, choice = value.args[1], (value.args[0], value.args[2])
-    load, made = made_of(value, (loop,))
+    load, made = made_of(value, [loop.loop_var])
     if load is None or not _moves(load, store, loop):
         return loop
 
@@ -48,7 +48,7 @@ def _in_vectors(loop: Stmt) -> Stmt:
     if choice is None:
         return copied
     condition, other = choice
-    if depends(other, (loop,)):
+    if depends(other, [loop.loop_var]):
         return loop
     filled = sequence(_stores(loop, store, lambda _, lanes: tir.Broadcast(other, lanes)))
     return tir.IfThenElse(condition, copied, filled)

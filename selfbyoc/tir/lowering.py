@@ -78,6 +78,13 @@ def at_last(func: PrimFunc) -> PrimFunc:
     return lowered_for_any_alignment(each_var_once(func))
 
 
+def at_last_beside(func: PrimFunc) -> PrimFunc:
+    """The same of a PrimFunc that TVM builds with the rest of a model: what its schedule asks for,
+    so that one without a schedule stays as it is.
+    """
+    return each_var_once(with_copies(func))
+
+
 def _for_cores(cpu: Machine) -> Callable[[PrimFunc], PrimFunc]:
     lanes = cpu.lanes("float32")
     return lambda func: with_stealing(with_aligned_stack(at_last(func), lanes), cpu.cores)

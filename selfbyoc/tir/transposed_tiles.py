@@ -23,7 +23,7 @@ import numpy as np
 
 from ..tvm import Analyzer, dtype_of, region_buffer, tir
 from ..tvm.rewrite import OPERATORS, is_conditional, map_loops, sequence, substitute, with_body
-from ..tvm.types import PrimExpr, PrimFunc, Stmt, TirNode
+from ..tvm.types import PrimExpr, PrimFunc, PrimVar, Stmt, TirNode
 from ..tvm.values import Unknown, evaluated
 from ..tvm.vectors import with_vectors
 from .lanes import found_in
@@ -145,9 +145,9 @@ def _copy_of(tile: Stmt) -> _Copy | None:
         store = store.then_case
     value: Any = getattr(store, "value", None)
     choice = None
-    if is_conditional(value) and not depends(value.args[0], (down, across)):
+    if is_conditional(value) and not depends(value.args[0], [down.loop_var, across.loop_var]):
         value, choice = value.args[1], (value.args[0], value.args[2])
-    load, made = made_of(value, (down, across))
+    load, made = made_of(value, [down.loop_var, across.loop_var])
     if load is None or any(n & n - 1 for n in (int(down.extent), width)):
         return None
     tiles = -(-len(elements) // width)
@@ -158,19 +158,19 @@ def _copy_of(tile: Stmt) -> _Copy | None:
     return None
 
 
-def made_of(value: PrimExpr, loops: Sequence[Stmt]) -> tuple[PrimExpr | None, Made]:
+def made_of(value: PrimExpr, within: Sequence[PrimVar]) -> tuple[PrimExpr | None, Made]:
     """The one load that a value is made of, and how, of vectors; None where it is something else.
-    What it is cast, shifted and scaled by does not depend on the loops.
+    What it is cast, shifted and scaled by depends on none of the variables.
     """
     kind = type(value).__name__
     if kind in ("BufferLoad", "TensorLoad"):
         return value, lambda vector, lanes: vector
     if kind == "Cast" and {dtype_of(value), dtype_of(value.value)} <= CAST:
-        load, made = made_of(value.value, loops)
+        load, made = made_of(value.value, within)
         dtype = dtype_of(value)
         return load, lambda vector, lanes: made(vector, lanes).astype(f"{dtype}x{lanes}")
-    if kind in ("Add", "Sub", "Mul") and not depends(value.b, loops):
-        load, inner = made_of(value.a, loops)
+    if kind in ("Add", "Sub", "Mul") and not depends(value.b, within):
+        load, inner = made_of(value.a, within)
         operator, number = OPERATORS[kind], value.b
         return load, lambda vector, lanes: operator(
             inner(vector, lanes), tir.Broadcast(number, lanes)
@@ -187,8 +187,8 @@ def _moved(tile: Stmt, tiles: int, over: int, first: int) -> PrimExpr:
     return back - first if first else back
 
 
-def depends(condition: PrimExpr, loops: Sequence[Stmt]) -> bool:
-    variables = [loop.loop_var for loop in loops]
+def depends(condition: PrimExpr, variables: Sequence[PrimVar]) -> bool:
+    """Whether an expression has one of these."""
     return bool(found_in(condition, lambda node: any(node.same_as(v) for v in variables)))
 
 

@@ -44,7 +44,7 @@ def _built(
     mod: tvm.IRModule, target: tvm.target.Target, last: Callable[[PrimFunc], PrimFunc] | None
 ) -> Module:
     if GENERATION == "relax":
-        return tvm.compile(mod, target=target, tir_pipeline=_pipeline(last)).mod
+        return tvm.compile(mod, target=target, tir_pipeline=pipeline(last)).mod
     config = dict(tvm.transform.PassContext.current().config)
     if last is not None:
         change = tir.transform.prim_func_pass(lambda func, *_: last(func), opt_level=0)
@@ -53,7 +53,7 @@ def _built(
         return tvm.build(mod, target=target)
 
 
-def _pipeline(last: Callable[[PrimFunc], PrimFunc] | None) -> str:
+def pipeline(last: Callable[[PrimFunc], PrimFunc] | None) -> str:
     """The name of 0.27's pipeline with a change of each function at its end: one for each thread,
     as TVM looks it up later, and another thread may have another change.
     """

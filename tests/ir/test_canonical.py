@@ -580,6 +580,18 @@ def test_rows_that_are_split_otherwise_stay():
     assert kinds(program, x=(2, 7, 16), w=(12, 16)).count("reshape") == 2
 
 
+def test_a_vector_is_no_row_without_its_axis():
+    """Kernels of dense layers count rows: a vector that was made one row stays one."""
+
+    def program(x, w):
+        return op.reshape(op.dense(op.reshape(x, shape=(1, 16)), w), shape=(12,))
+
+    assert kinds(program, x=(16,), w=(12, 16)).count("reshape") == 2
+    run = run_case(BUILTIN["dense"], Case(program, x=(16,), w=(12, 16), constants=["w"]))
+    assert run.counts == {"dense": 1}
+    assert_close(run)
+
+
 @pytest.mark.parametrize("half", ["dense", "bias_add"])
 def test_half_of_what_was_merged_is_refused(half):
     """The IR has no dense layer of three axes here: only the bias_add's reshape makes three."""

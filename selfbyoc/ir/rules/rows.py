@@ -44,7 +44,7 @@ def _rows(rw: Rewriter, product: OpCall, bias: OpCall | None, splitting: OpCall)
         return None
     x, units = merging.inputs[0], product.outputs[0].shape[-1]
     (out,) = splitting.outputs
-    if out.shape != (*x.shape[:-1], units):
+    if x.ndim < 2 or out.shape != (*x.shape[:-1], units):
         return None
     inputs = (x, *product.inputs[1:])
     if bias is None:

@@ -13,8 +13,10 @@ from . import (
     arithmetic,
     copies,
     counted,
+    einsum,
     elementwise,
     few_bits,
+    folds,
     gathered,
     loops,
     parts,
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
-    arithmetic, copies, counted, elementwise, gathered, loops, parts, places, qlinear, quantized,
-    reductions, resampling, scans, spectra, training, windows,
+    arithmetic, copies, counted, einsum, elementwise, folds, gathered, loops, parts, places,
+    qlinear, quantized, reductions, resampling, scans, spectra, training, windows,
 )  # fmt: skip
 FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 # Last of all: nobody but us can compute with what these write.

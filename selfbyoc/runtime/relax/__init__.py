@@ -10,7 +10,9 @@ from ...codegen.relax.calls import kernels
 from ...common.interrupt import stopped
 from ...machine.gpu import is_gpu
 from ...simplify.relax.exprs import steps_of
+from ...tir.lowering import at_last_beside
 from ...tvm import tvm
+from ...tvm.build import pipeline
 from ...tvm.config import kernel_config
 from ...tvm.types import Executable, Target
 from ..compiled import Compiled
@@ -50,16 +52,17 @@ def _with_rest(
         mod: tvm.IRModule, unscheduled: dict[str, str]
     ) -> tuple[Executable, dict[str, str], tuple[str, ...]]:
         # What a GPU's own pipeline schedules, no other does.
-        pipeline = "default" if is_gpu(target) else vm_pipeline()
-        native = tvm.compile(mod, target, relax_pipeline=pipeline)
+        road = "default" if is_gpu(target) else vm_pipeline()
+        native = tvm.compile(mod, target, relax_pipeline=road, tir_pipeline=pipeline(last))
         return native, unscheduled, tuple(name for name in unscheduled if has_sums(mod[name]))
 
+    last = at_last_beside if str(target.kind) == "llvm" else None
     rest = ScheduleRest(target)
     scheduled = without_empty_constants(rest(coded))
     try:
         return done(scheduled, rest.unscheduled)
     except Exception as err:  # TVM's own, of many kinds; it says seldom of which function
-        wrong = {} if stopped(err) else failing(scheduled, target)
+        wrong = {} if stopped(err) else failing(scheduled, target, last)
         if not wrong:
             raise
     rest = ScheduleRest(target, keep=wrong)

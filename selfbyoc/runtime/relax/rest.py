@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -160,15 +160,17 @@ def _reason(err: Exception) -> str:
     return (str(err).strip().splitlines() or [type(err).__name__])[-1]
 
 
-def failing(mod: tvm.IRModule, target: Target) -> dict[str, str]:
-    """The PrimFuncs of a module that do not compile, each tried alone, and why."""
+def failing(
+    mod: tvm.IRModule, target: Target, last: Callable[[PrimFunc], PrimFunc] | None = None
+) -> dict[str, str]:
+    """The PrimFuncs of a module that do not compile, each alone, changed at `last`; and why."""
     found: dict[str, str] = {}
     for gv, func in mod.functions.items():
         if not isinstance(func, tir.PrimFunc):
             continue
         try:
             public = func.with_attr("global_symbol", gv.name_hint)  # of a private one no host code
-            build_module(tvm.IRModule({gv.name_hint: public}), target)
+            build_module(tvm.IRModule({gv.name_hint: public}), target, last)
         except Exception as err:  # TVM's own, of many kinds
             if stopped(err):
                 raise

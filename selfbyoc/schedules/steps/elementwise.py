@@ -16,6 +16,7 @@ from .blocks import Facts
 from .indices import Axis, is_axis
 from .loops import PARTITION, vectorize
 from .parallel import LEAST_STEPS, is_worth_it
+from .turned import fuse, turned_loops
 
 MOST_PIECES = 3.2  # times the registers that whole vectors would take
 # Sources of a row that are copied apart: 128 x (4096, 7500, 4096) in 190 us, with a test for each
@@ -30,14 +31,19 @@ def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:
     49, in vectors of 16, 16, 16 and 1, where rows of 7 would take three each. A row that no width
     fills stays a loop, without a test in it: LLVM makes vectors and a tail of it. Between bytes and
     wider elements vectors are whole: of others LLVM converts each element by itself. Where a row is
-    joined of several, as by a concatenate or a pad, each is copied by a loop of its own.
+    joined of several, as by a concatenate or a pad, each is copied by a loop of its own. A copy
+    that reads across its rows goes in squares (turned.py).
     """
     loops = list(sch.get_loops(block.block))
     if not loops or block.size < 2:
         return
+    turned = turned_loops(sch, block, loops, machine)
+    if turned is not None:
+        parallel_outer(sch, turned, block.size, machine)
+        return
     axes = block.spatial if len(loops) == len(block.spatial) else block.spatial[-1:]
     together = flat_axes(block, axes)
-    *before, row = [*loops[: len(loops) - together], _fused(sch, loops[-together:])]
+    *before, row = [*loops[: len(loops) - together], fuse(sch, loops[-together:])]
     extent = math.prod(axis.extent for axis in axes[-together:])
     lanes = widest_lanes(block, machine)
     width = width_of(extent, lanes)
@@ -165,8 +171,4 @@ def parallel_outer(sch: Schedule, loops: Sequence[Loop], steps: float, machine: 
         many = is_symbolic(int(sch.get(loop).extent))
         if many or (tasks >= machine.cores and machine.is_even(tasks)):
             break
-    sch.parallel(_fused(sch, loops[:count]))
-
-
-def _fused(sch: Schedule, loops: Sequence[Loop]) -> Loop:
-    return sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    sch.parallel(fuse(sch, loops[:count]))

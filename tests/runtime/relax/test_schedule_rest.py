@@ -11,6 +11,8 @@ from selfbyoc import host_target, op
 from selfbyoc.codegen import schedule as scheduling
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.ir.emit import emit
+from selfbyoc.ir.relax.emit import emit_module
+from selfbyoc.tir.transposed_tiles import TRANSPOSE
 from selfbyoc.tir.vector_math import vector_math
 from selfbyoc.transform import ScheduleRest
 from selfbyoc.tvm import te, tensor, tir, tvm
@@ -49,6 +51,23 @@ def test_values(name):
 def rest(mod):
     done = ScheduleRest(host_target())(mod)
     return [f for _, f in done.functions.items() if isinstance(f, tir.PrimFunc)]
+
+
+def test_a_copy_that_turns_over_goes_in_squares():
+    """Tokens as an image, without the first one: by what the reshape and the slice index."""
+
+    def body(x):
+        tokens = relax.op.strided_slice(x, axes=[1], begin=[1], end=[50])
+        return [relax.op.reshape(relax.op.permute_dims(tokens, [0, 2, 1]), (2, 24, 7, 7))]
+
+    mod = relax.transform.Normalize()(emit_module({"x": ((2, 50, 24), "float32")}, body))
+    (func,) = rest(mod)
+    assert TRANSPOSE in func.script()
+    library = selfbyoc.build(mod, composites=[])
+    assert library.unscheduled == {}
+    x = np.random.default_rng(0).standard_normal((2, 50, 24)).astype("float32")
+    wanted = x[:, 1:].transpose(0, 2, 1).reshape(2, 24, 7, 7)
+    np.testing.assert_array_equal(library(x)[0], wanted)
 
 
 def test_no_call_of_the_c_library_for_each_element():
