@@ -7,6 +7,8 @@ from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.machine import machine
+from selfbyoc.schedules.kernels.conv import plan as conv_plan
+from selfbyoc.schedules.kernels.conv.channels import schedule as channels_schedule
 from selfbyoc.schedules.kernels.conv.channels.candidates import usual_channels
 from selfbyoc.schedules.kernels.conv.channels.plan import (
     MOST_OF_COLUMNS,
@@ -143,3 +145,63 @@ def test_sums_in_memory_are_right(channels):
     run = run_case(CONV, case, target=AVX2)
     assert run.counts == {"conv2d": 1}
     assert_close(run)
+
+
+def plain(x, weight, bias):
+    return op.conv2d(x, weight)
+
+
+def biased(x, weight, bias):
+    return op.relu(op.bias_add(op.conv2d(x, weight), bias))
+
+
+def strided(x, weight, bias):
+    return op.relu(op.bias_add(op.conv2d(x, weight, strides=2, padding=1), bias))
+
+
+# Images, output channels, window, what is computed, and whether tasks have whole blocks.
+TURNED = [
+    ((1, 40, 7, 7), 32, 1, plain, True),  # one row, and no more
+    ((1, 24, 13, 14), 48, 3, strided, True),  # one row, of a window
+    ((2, 130, 13, 14), 64, 1, biased, True),  # rows of 14
+    ((1, 480, 14, 14), 64, 1, biased, True),  # sums of parts: all rows at once
+    ((1, 480, 14, 14), 64, 1, plain, True),
+    ((1, 32, 36, 40), 64, 3, strided, True),  # rows of 20, where a stride leaves pixels out
+    ((1, 40, 7, 7), 37, 1, biased, False),  # the last block is not whole
+]
+
+
+@pytest.mark.parametrize("target", [None, AVX2])
+@pytest.mark.parametrize(("image", "channels", "window", "program", "is_turned"), TURNED)
+def test_results_are_transposed_in_registers(
+    image, channels, window, program, is_turned, target, monkeypatch
+):
+    turned = []
+    transpose = channels_schedule.transpose
+    monkeypatch.setenv("SELFBYOC_CACHE", "0")
+    monkeypatch.setattr(channels_schedule, "transpose", lambda *a: turned.append(transpose(*a)))
+    monkeypatch.setattr(conv_plan, "fastest", by_channels)
+    case = Case(
+        program, x=image, weight=(channels, image[1], window, window), bias=(channels,),
+        constants=("weight", "bias"),
+    )  # fmt: skip
+    run = run_case(CONV, case, target=target)
+    assert run.counts == {"conv2d": 1}
+    assert bool(turned) == is_turned
+    assert_close(run)
+
+
+def by_channels(forms, cpu):
+    """Channels as lanes where they can be."""
+    form = forms[conv_plan.CHANNELS]
+    return form.decided(form.layer, form.plans, cpu)
+
+
+def test_wide_images_have_channels_as_lanes_where_a_core_multiplies_once_a_cycle():
+    """Where operands are in memory, so that taps share their pixels for nothing."""
+    wide = layer((1, 64, 56, 56), 128, (3, 3), padding=(1,) * 4, strides=(2, 2))
+    cpu = replace(machine(make_target(SERVER)), multiply_adds=1, loads=1)
+    found = plan_direct(wide, cpu, free=True)
+    assert isinstance(found, ChannelPlan)
+    assert found.width % found.pixels == 0, "tiles that are not equal are unrolled"
+    assert not isinstance(plan_direct(wide, machine(make_target(AVX2)), free=True), ChannelPlan)

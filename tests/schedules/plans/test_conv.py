@@ -148,8 +148,9 @@ def test_the_pixels_of_a_small_image_are_one_row(name, width, stride):
     assert found.is_flat
     assert not found.is_even, "the next pixel may be in the next row: only unrolled is it known"
     places = [int(found.lane(0, x)) for x in range(found.width)]
-    rows = [y * found.lanes.pitch for y in range(found.lanes.height)]
-    assert places == [row + x for row in rows for x in range(found.lanes.width)]
+    rows, columns = found.size
+    starts = [y * stride * found.lanes.pitch for y in range(rows)]
+    assert places == [start + x * stride for start in starts for x in range(columns)]
 
 
 def test_the_plans_of_a_composite_are_one_value():

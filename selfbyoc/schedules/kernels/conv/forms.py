@@ -83,7 +83,10 @@ FORMS = (
         PointwisePlan, _rows, pointwise.convolution, pointwise_schedule.schedule,
         pointwise_schedule.stays,
     ),
-    Form(ChannelPlan, _vectors, channels.convolution, channels_schedule.schedule),
+    Form(
+        ChannelPlan, _vectors, channels.convolution, channels_schedule.schedule,
+        channels_schedule.stays,
+    ),
     Form(
         GroupPlan, _by_groups, groups.convolution, groups_schedule.schedule, groups_schedule.stays
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....codegen.info.ops import OpView
 from ....tvm.types import Attrs, Shape
@@ -42,6 +42,24 @@ class Layer:
     def window(self) -> Shape:
         """Height and width of the window."""
         return self.kernel[2:]
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        """Down and along, where windows have several taps: pixels of other strides are none."""
+        down, along = (
+            int(step) if taps > 1 else 1
+            for step, taps in zip(self.attrs["strides"], self.window, strict=True)
+        )
+        return down, along
+
+    def unstrided(self) -> Layer:
+        """The same with a window at every pixel between the first and the last one, along axes with
+        several taps.
+        """
+        size = ((n - 1) * step + 1 for n, step in zip(self.out[2:], self.strides, strict=True))
+        left = zip(self.attrs["strides"], self.strides, strict=True)
+        attrs = {**self.attrs, "strides": tuple(int(all_) // own for all_, own in left)}
+        return replace(self, out=(*self.out[:2], *size), attrs=attrs)
 
     @property
     def steps(self) -> int:

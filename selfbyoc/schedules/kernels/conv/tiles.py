@@ -9,8 +9,14 @@ from ...steps.candidates import divisors
 from ...steps.tiles import RegisterTile, register_tiles
 
 MOST_VECTORS = 4  # of a tile: longer ones only fill more lanes that nobody reads
-# Cycles of a core to transpose an element of a result whose lanes are channels.
-TRANSPOSE_CYCLES = 1.5
+# Of a load, by that of a multiply-add. A core that does one of these a cycle has loads done
+# meanwhile: 64x56x56 to 128, 3x3 at stride 2, one core of Zen 4 with AVX-512, Nov 2026: of its peak
+# 88% by 7 x 2 vectors, 87% by 6 x 2, 89% by 14 x 1.
+LOAD_TIME, HIDDEN_LOAD_TIME = 1.0, 0.1
+# Cycles of a core to transpose an element of a result whose lanes are channels, and to store it: of
+# a row, and where the image is one. One core of Zen 4, AVX-512, Nov 2026: 128x28x28 to 512 1.4
+# (row by row), 256x14x14 to 1024 0.65 (at once), 1x1.
+TRANSPOSE_CYCLES, TRANSPOSE_FLAT_CYCLES = 1.3, 0.7
 
 
 @lru_cache(maxsize=4096)  # every convolution asks several times, for few rows and machines
@@ -32,4 +38,6 @@ def time_of(tile: RegisterTile, cpu: Machine) -> float:
     from L1. 256x56x56 to 64 channels on Cascade Lake, Nov 2026: of AVX-512's peak 47% by 8 x 2
     vectors, 55% by 8 x 3; of AVX2's 52% by 8 x 1, 66% by 4 x 2, 67% by 4 x 3.
     """
-    return tile.cycles(cpu) * (1 + (tile.rows + tile.vectors) / tile.sums)
+    hidden = cpu.broadcasts and cpu.multiply_adds == 1
+    cost = HIDDEN_LOAD_TIME if hidden else LOAD_TIME
+    return tile.cycles(cpu) * (1 + cost * (tile.rows + tile.vectors) / tile.sums)

@@ -10,10 +10,14 @@ from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of
 from ..layer import Layer
 from ..pack import rows_of_one, whole_blocks
-from ..tiles import TRANSPOSE_CYCLES, pixels_read, time_of
+from ..tiles import TRANSPOSE_CYCLES, TRANSPOSE_FLAT_CYCLES, pixels_read, time_of
 from .plan import ChannelPlan
 
-LEAST_WIDTH, MOST_WIDTH = 4, 20  # of an image: wider ones fill lanes of pixels
+# Pixels of a row. Wider ones fill lanes of pixels, and tiles that are not equal would be too much
+# code. Equal ones pay where an operand may be an element in memory. Zen 4, 3x3 at stride
+# 2, by pixels and so, Nov 2026: 64x56x56 to 128 AVX-512 1190 us and 1070, AVX2 1214 and 1630;
+# 64x112x112 to 64 2749 and 2385, 2703 and 3361.
+LEAST_WIDTH, MOST_WIDTH = 4, 20
 MOST_FLAT_PIXELS = 64  # pixels of an image that is one row: uneven tiles are unrolled
 # More time for each register that is missing. 1x256x14x14 to 256, 3x3 at stride 2: 10 x 2 vectors,
 # 11 too few, 382 us, 7 x 2 318; 8x32x1x24 by 1x5, 12 x 2, 10 too few, 21 us, 8 x 2 12; by 1x3, 8
@@ -32,11 +36,12 @@ def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
     """Plans of several register tiles, that which takes the least time first; none where blocks are
     no full vectors, or rows of pixels do not fill registers.
     """
-    p = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
+    whole, (height, width) = layer.unstrided(), layer.out[2:]
+    p = lanes_of(whole.image[2:], whole.out[2:], whole.window, whole.attrs)
     p = replace(p.of_rows(p.height, 1, 1), copies=not p.is_whole)
     fits = layer.blocks[1] == BLOCK and (layer.groups == 1 or _is_of_groups(layer))
-    flat = p.height * p.width <= MOST_FLAT_PIXELS
-    if not fits or not (flat or LEAST_WIDTH <= p.width <= MOST_WIDTH):
+    flat = height * width <= MOST_FLAT_PIXELS
+    if not fits or not (flat or width >= LEAST_WIDTH):
         return []
     forms = [is_flat for is_flat in (True, False) if flat or not is_flat]
     found = [plan for is_flat in forms for plan in _shapes(layer, p, is_flat, cpu)]
@@ -54,13 +59,16 @@ def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[Channel
     """Two blocks of channels, three, one, or one vector, by as many pixels as fit."""
     vector = min(BLOCK, cpu.lanes("float32"))
     group = layer.out[1] // layer.groups if layer.groups > 1 else 0
+    size, strides = (layer.out[2], layer.out[3]), layer.strides
     found = []
     for pair, wide in dict.fromkeys(((2, BLOCK), (3, BLOCK), (1, BLOCK), (1, vector))):
-        plan = ChannelPlan(p, is_flat, pair, 1, wide, vector, group=group)
+        plan = ChannelPlan(p, size, strides, is_flat, pair, 1, wide, vector, group=group)
         most = _most_pixels(plan.tile.vectors, cpu)
         if most and layer.blocks[0] // layer.groups % pair == 0:
             few = FEW_PIXELS if _reuses(layer, plan, cpu) else max(1, most - FEWER_PIXELS)
             widths = {_even_part(plan.width, n) for n in range(min(most, few), most + 1)}
+            if not is_flat and plan.width > MOST_WIDTH:
+                widths = {n for n in widths if plan.width % n == 0 and cpu.broadcasts}
             found += [replace(plan, pixels=width) for width in sorted(widths, reverse=True)]
     return found
 
@@ -86,7 +94,8 @@ def _timed(layer: Layer, p: ChannelPlan, cpu: Machine) -> ChannelPlan:
     tiles = whole * time_of(p.tile, cpu)
     tiles += time_of(replace(p, pixels=last).tile, ready) if last else 0
     row = tiles * BLOCK / p.wide
-    row += p.width * p.pair * BLOCK * TRANSPOSE_CYCLES / layer.steps
+    turned = TRANSPOSE_FLAT_CYCLES if p.is_flat else TRANSPOSE_CYCLES
+    row += p.width * p.pair * BLOCK * turned / layer.steps
     rows = -(-tasks // cpu.cores) * (p.rows if alone else 1)
     return replace(p, cycles=rows * row * (1 + SPILL_TIME * _spilled(layer, p, cpu)))
 
@@ -100,7 +109,7 @@ def _spilled(layer: Layer, p: ChannelPlan, cpu: Machine) -> int:
         return 0
     (high, wide), (down, across) = layer.window, layer.attrs["dilation"]
     taps, apart = (wide, across) if wide > 1 else (high, down * p.lanes.pitch)
-    stride = layer.attrs["strides"][1]
+    stride = layer.strides[1]
     read = pixels_read(p.pixels, taps, stride, apart)
     return max(0, p.tile.sums + p.tile.vectors + read - cpu.vector_registers)
 

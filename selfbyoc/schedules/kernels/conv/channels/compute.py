@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .....tvm import te, tir
 from .....tvm.types import PrimExpr, Stage
@@ -27,9 +27,10 @@ class ChannelStages:
 def convolution(conv: Conv2d, plan: ChannelPlan) -> ChannelStages:
     """The sums with channels last, and the result read out of them."""
     conv = conv.staged()
-    weight, times, p = conv.weight, conv.operands.times, plan.lanes
+    weight, times = conv.weight, conv.operands.times
     blocks, channels, high, wide, lanes = extents(weight)
-    read, copy = conv.reader(p)
+    left = [n // own for n, own in zip(conv.attrs["strides"], plan.strides, strict=True)]
+    read, copy = replace(conv, attrs={**conv.attrs, "strides": left}).reader(plan.lanes)
     depth = plan.depth or channels
     rc, ry, rx = reduce_axes(rc=depth, ry=high, rx=wide)
     size = plan.group or blocks * lanes
@@ -47,7 +48,7 @@ def convolution(conv: Conv2d, plan: ChannelPlan) -> ChannelStages:
     parts, sums = in_parts(shape, channels // depth, element, f"{conv.name}_channels")
 
     def pixel(n: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr) -> PrimExpr:
-        place = (0, y * p.width + x) if plan.is_flat else (y, x)
+        place = (0, y * plan.size[1] + x) if plan.is_flat else (y, x)
         if not plan.is_apart:
             block, lane = split_index(o, lanes)
             return sums(n, block, *place, lane)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from .....language.decisions import choose, for_every_size
 from .....machine import LINE, Machine
-from .....tvm import tir
 from .....tvm.types import PrimExpr
 from ....steps.blocks import divisor
 from ....steps.candidates import decided
 from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
+from ....steps.tensors import split_index
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
 from ..lanes import Lanes
@@ -22,6 +22,9 @@ from ..layer import Layer
 from ..window import UNROLLED, Window, window_of
 
 MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
+# Products of such a run: of more LLVM loads so early that it spills. 64x112x112 to 64, 3x3 at
+# stride 2, 7 x 2 vectors, one core of Zen 4: 1008 of them 2535 us, 504 2385 (Nov 2026).
+MOST_OF_STEPS = 512
 # Bytes that TVM keeps on the stack. LLVM stores and loads more sums than these around every
 # prefetch: 576x4x4 to 192 channels, 8 x 3 vectors, 20.7 us with a prefetch every step, 9.6 with
 # four every fourth (Zen 5, Nov 2026).
@@ -35,6 +38,9 @@ MOST_OF_COLUMNS = 160
 # free: 480x14x14 to 112, 5 x 2 vectors, one core of Zen 3, 555 us; of 2 steps 284, of 4 280; of 8
 # 275, but then a tile of 4 x 2 spills (Nov 2026).
 STEPS = 4
+# Pixels of a row, and lanes, to transpose it in registers. By 4 lanes (SSE) LLVM 10 took more than
+# 45 s for 40x7x7 to 32, 1x1, with gathers 2.
+LEAST_TURNED, LEAST_LANES = 4, 8
 # Bytes of a piece of weight, of which the next is prefetched. Weights in memory, Zen 5, Nov 2026:
 # 512x2x2, 3x3, 231 us by tasks of 295 KB, 191 by pieces of 16 KB, 187 of 48; 512x4x4 252, 219 and
 # 211; 256x4x4 72, 59 and 57; 1024x4x4 by 1x1, 8 KB 112, 16 KB 104, 32 KB 102, by tasks 103.
@@ -47,7 +53,9 @@ class ChannelPlan:
     is read without a window is one row.
     """
 
-    lanes: Lanes  # of the image that is read
+    lanes: Lanes  # of the image that is read, without a stride: elements are read one by one
+    size: tuple[int, int]  # of the result: rows, and pixels of each
+    strides: tuple[int, int]  # from window to window in these lanes
     is_flat: bool  # whether the image is one row
     pair: int  # blocks of channels of a tile
     pixels: int
@@ -62,6 +70,7 @@ class ChannelPlan:
     depth: int = 0  # input channels that are summed at a time; 0: all
     by_images: bool = False  # a task is an image, all blocks of it, and pads it
     steps: int = 1  # of k in one run of its loop, where none prefetches
+    is_turned: bool = False  # the result is transposed in registers: tasks have whole blocks
     in_memory: bool = False  # sums of a row, which parts are added to, are not on the stack
 
     def __str__(self) -> str:
@@ -83,24 +92,26 @@ class ChannelPlan:
     @property
     def rows(self) -> int:
         """Rows of the image."""
-        return 1 if self.is_flat else self.lanes.height
+        return 1 if self.is_flat else self.size[0]
 
     @property
     def width(self) -> int:
         """Pixels of a row."""
-        return self.lanes.height * self.lanes.width if self.is_flat else self.lanes.width
+        return math.prod(self.size) if self.is_flat else self.size[1]
 
     @property
     def is_even(self) -> bool:
         """Whether the tiles of a row are equal, and neighbouring pixels are so everywhere."""
-        joins = self.is_flat and self.lanes.pitch != self.lanes.width
+        down, along = self.strides
+        joins = self.is_flat and down * self.lanes.pitch != along * self.size[1]
         return not joins and self.width % self.pixels == 0
 
     def lane(self, y: PrimExpr, x: PrimExpr) -> PrimExpr:
         """Where a pixel of a row lies in the image that is read."""
         if self.is_flat:
-            y, x = tir.floordiv(x, self.lanes.width), tir.floormod(x, self.lanes.width)
-        return y * self.lanes.pitch + x
+            y, x = split_index(x, self.size[1])
+        down, along = self.strides
+        return y * down * self.lanes.pitch + x * along
 
     def faults(self, layer: Layer, cpu: Machine) -> Faults:
         """Of this plan for a layer in the blocks that its weight is packed in."""
@@ -109,7 +120,9 @@ class ChannelPlan:
         yield from unlike("channels of a group", self.group, of_group)
         yield from unlike("a vector", self.vector, min(BLOCK, cpu.lanes("float32")))
         yield from spilled(self.tile, cpu)
-        yield from self.lanes.faults(layer, 1)
+        yield from unlike("the result", self.size, tuple(layer.out[2:]))
+        yield from unlike("strides", self.strides, layer.strides)
+        yield from self.lanes.faults(layer.unstrided(), 1)
         yield from undivided("blocks of a group", layer.blocks[0] // layer.groups, self.pair)
         yield from outside("pixels of a tile", self.pixels, 1, self.width)
         yield from undivided("a block", BLOCK, self.wide)
@@ -123,6 +136,8 @@ class ChannelPlan:
         if self.in_memory and (self.is_even or depth == layer.kernel[1]):
             yield "sums of a row in memory, of no parts or of equal tiles"
         yield from undivided("input channels at a time", depth, self.steps)
+        if self.is_turned:
+            yield from undivided("channels of a task", layer.out[1], self.pair * BLOCK)
         if self.prefetch:
             yield from undivided("input channels at a time", depth, self.prefetch)
             yield from undivided("prefetches", depth // self.prefetch, self.piece or 1)
@@ -144,6 +159,9 @@ def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -
     p = replace(p, piece=_piece(layer, p) if p.prefetch else 0)
     if not p.prefetch and layer.is_plain:
         p = replace(p, steps=divisor(p.depth, STEPS))
+    whole = not p.is_apart and layer.out[1] % (p.pair * BLOCK) == 0
+    wide = p.vector >= LEAST_LANES and p.width >= LEAST_TURNED
+    p = replace(p, is_turned=whole and wide)
     p = replace(p, in_memory=_is_in_memory(layer, p, cpu))
     return replace(p, window=window_of(layer, p.tile))
 
@@ -179,7 +197,8 @@ def _prefetch(layer: Layer, p: ChannelPlan) -> int:
     tiles = p.rows * -(-p.width // p.pixels) * (BLOCK // p.wide)
     channels = layer.kernel[1]
     lines = p.pair * channels * math.prod(layer.window) * BLOCK * 4 // LINE
-    steps = min(MOST_STEPS, tiles * channels // lines)
+    products = p.tile.sums * math.prod(layer.window)
+    steps = min(MOST_STEPS, max(1, MOST_OF_STEPS // products), tiles * channels // lines)
     least = 1 if 4 * p.tile.sums * p.vector <= ON_STACK else LEAST_STEPS
     most = MOST_STEPS
     if layer.window[1] == 1 < layer.window[0]:
@@ -196,7 +215,7 @@ def _piece(layer: Layer, p: ChannelPlan) -> int:
 
 def _depth(layer: Layer, p: ChannelPlan, cpu: Machine) -> int:
     """Channels of which L1 holds all pixels of a task, or of a row, and the weights."""
-    read = p.lanes.length * math.prod(p.lanes.phases)
+    read = p.lanes.length
     if not p.is_flat:
         read = min(read, layer.window[0] * layer.image[3])  # of the rows under a window
     weights = math.prod(layer.window) * p.pair * BLOCK

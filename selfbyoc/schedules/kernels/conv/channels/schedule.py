@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .....tvm.types import Loop, Schedule
-from ....steps.blocks import Facts
+from ....steps.blocks import Facts, divisor, stored_at_once
 from ....steps.images import Work, image_of
-from ....steps.loops import prefetch_next, prefetch_residual
+from ....steps.loops import prefetch_next, prefetch_residual, transpose, vectorize_row
 from ....steps.parallel import parallel_over
 from ....steps.registers import out_of_registers, start_parts, unroll_tile, weight_of
 from ....steps.tiles import BLOCK
@@ -19,6 +19,13 @@ from .plan import ON_STACK, ChannelPlan
 ROW_AXIS = 2  # of the sums: image, block, row, pixel, channel
 OUT_OF_STACK = ON_STACK // 4 + BLOCK  # floats between two rows, so that one is not on the stack
 
+TURNED = 256  # pixels that are transposed at a time, of 16 channels: half of L1
+
+
+def stays(work: Work, stages: ChannelStages, plan: ChannelPlan) -> set[str]:
+    """The result, where it is transposed in registers."""
+    return {Facts(work.sch, stages.result).name} if plan.is_turned else set()
+
 
 def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     """for one or two blocks of channels: for row of pixels: acc[pixels][channels] = 0; for k: acc
@@ -27,13 +34,14 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     Blocks alone are the tasks where these are even, and each prefetches the weight of the next.
     """
     sch, sums, alone = work.sch, Facts(work.sch, stages.sums), plan.blocks_alone
+    turned = Facts(sch, stages.result) if plan.is_turned else None
     # No inference finds the blocks of some channels where zeros stand between groups.
-    image = None if plan.is_apart else image_of(work, sums)
+    image = None if plan.is_apart else image_of(work, turned or sums)
     registers = out_of_registers(sch, sums.block, stages.parts)
     written, added = (Facts(sch, block) for block in registers)
     if plan.in_memory:
         sch.storage_align(written.block, 0, ROW_AXIS, OUT_OF_STACK, 0)
-    n, b, y, tile_loops = _tasks(work, image, written, plan)
+    n, b, y, tile_loops = _tasks(work, image, turned, written, plan)
     sch.compute_at(added.block, _register_tile(sch, tile_loops, plan), preserve_unit_loops=True)
     loops = list(sch.get_loops(added.block))[-len(added.axes) :]
     tile = [loops[added.spatial[i].position] for i in (-4, -2, -1)]
@@ -51,34 +59,52 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
 
 
 def _tasks(
-    work: Work, image: Facts | None, written: Facts, plan: ChannelPlan
+    work: Work, image: Facts | None, turned: Facts | None, written: Facts, plan: ChannelPlan
 ) -> tuple[Loop, Loop, Loop, tuple[Loop, Loop, Loop]]:
     """Loops over images, blocks and rows, and those that register tiles are cut from."""
-    sch, parted = work.sch, bool(written.reduction)
-    if image is None:
+    sch, last = work.sch, image or turned
+    if last is None:
         n, b, y, x, lane, *part = sch.get_loops(written.block)
         b, bi = sch.split(b, [None, plan.pair])
         sch.reorder(n, b, *([*part, y] if plan.blocks_alone else [y, *part]), bi)
     else:
-        n, b, y = _image(sch, image, written.shape[-1], plan)
-        together = plan.is_flat or (plan.blocks_alone and parted)
-        sch.compute_at(written.block, b if together else y, preserve_unit_loops=True)
+        together = plan.is_flat or (plan.blocks_alone and bool(written.reduction))
+        n, b, y, at = _image(sch, last, turned, together, plan)
+        sch.compute_at(written.block, at, preserve_unit_loops=True)
         _, bi, row, x, lane, *part = list(sch.get_loops(written.block))[-len(written.axes) :]
         sch.reorder(*part, row, bi)
-        work.done.add(image.name)
+        work.done |= {block.name for block in (image, turned) if block is not None}
     work.finish += start_parts(sch, written.block, part)
     return n, b, y, (x, lane, bi)
 
 
-def _image(sch: Schedule, image: Facts, channels: int, plan: ChannelPlan) -> tuple[Loop, ...]:
-    """The pixels and channels of a task inside, transposed when they are read; -> the loops over
-    images, blocks and rows.
+def _image(
+    sch: Schedule, last: Facts, turned: Facts | None, together: bool, plan: ChannelPlan
+) -> tuple[Loop, Loop, Loop, Loop]:
+    """The pixels and channels of a task inside; -> the loops over images, blocks and rows, and
+    where the sums are computed: of all rows `together`, or row by row.
     """
-    n, o, y, x = sch.get_loops(image.block)
-    b, oi = sch.split(o, [None, plan.pair * channels])
-    sch.reorder(n, b, *([oi, y] if plan.is_flat else [y, oi]), x)
-    sch.vectorize(x)  # gathers: 9% less than scalars of 7x7 pixels
-    return n, b, y
+    n, o, y, x = sch.get_loops(last.block)
+    b, oi = sch.split(o, [None, plan.pair * BLOCK])
+    if turned is None:
+        sch.reorder(n, b, *([oi, y] if plan.is_flat else [y, oi]), x)
+        sch.vectorize(x)  # gathers: 9% less than scalars of 7x7 pixels
+        return n, b, y, b if together else y
+    oo, oi = sch.split(oi, [None, BLOCK])
+    height, width = last.shape[2:]
+    rows = divisor(height, max(1, TURNED // width)) if together else 1
+    y, yi = sch.split(y, [None, rows])
+    sch.reorder(n, b, *([oo, y] if together else [y, oo]), oi, yi, x)
+    inner = [oi, yi, x]
+    if last is not turned:
+        sch.compute_at(turned.block, y if together else oo, preserve_unit_loops=True)
+        row = sch.fuse(yi, x)
+        vectorize_row(sch, row, stored_at_once(rows * width, plan.vector), plan.vector)
+        inner = list(sch.get_loops(turned.block))[-3:]
+    o, yi, x = inner
+    o, lane = sch.split(o, [None, plan.vector])
+    transpose(sch, lane, sch.fuse(yi, x), plan.vector)
+    return n, b, y, b if together else y
 
 
 def _register_tile(sch: Schedule, loops: Sequence[Loop], plan: ChannelPlan) -> Loop:

@@ -21,7 +21,8 @@ MOST_TASK_TILES = 8  # tiles of a task where the last one is cut
 FEW_BLOCKS = 2  # blocks of output channels, for which the image is read where it lies, if it can be
 
 LEAST_UNIT = 4  # pixels that are packed at a time
-# Cycles to pack a vector: of rows just padded, and of an image that is far away. 256x56x56 to 64
+# Cycles to pack a vector: of rows just padded, and of an image or of rows that L2 does not hold.
+# 64x112x112 to 64, 3x3 at stride 2, 5.7 (Zen 4, AVX-512, Nov 2026). 256x56x56 to 64
 # channels, one core of Cascade Lake, AVX2, Nov 2026: 14% of the time.
 PACK, PACK_IMAGE = 1.5, 6.0
 # Tasks of a core that pads rows: few, so that it pads by and large what it packs. 24x74x32, 1x3, on
@@ -109,6 +110,8 @@ def _windowed(layer: Layer, tiles: Sequence[RegisterTile], cpu: Machine) -> list
     tasks = 1 if image.is_whole else PADDING_TASKS * cpu.cores
     image = image.of_rows(-(-image.height // tasks), 1, 1)
     image = replace(image, copies=not image.is_whole)
+    held = 4 * math.prod(layer.image) <= cpu.l2_bytes * cpu.cores
+    far = 0.0 if held else PACK_IMAGE
     vector, found = cpu.lanes("float32"), []
     for tile in tiles:
         unit = math.gcd(tile.vectors * vector, layer.out[3])
@@ -116,7 +119,8 @@ def _windowed(layer: Layer, tiles: Sequence[RegisterTile], cpu: Machine) -> list
             continue
         p = _timed(layer, tile, cpu)
         panels = -(-layer.out[0] * p.tiles // cpu.cores)
-        cycles = p.cycles + panels * p.lanes / min(unit, vector) * PACK
+        pack = max(p.lanes / min(unit, vector) * PACK, far * tile.vectors)
+        cycles = p.cycles + panels * pack
         found.append(replace(p, padded=image, unit=unit, panels=IN_TASK, cycles=cycles))
     return found
 
