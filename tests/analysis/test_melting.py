@@ -28,9 +28,10 @@ BY_NAME = {composite.name: composite for composite in BUILTIN}
 AVX512 = make_target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})
 
 
-def partitioned(composite, case):
+def partitioned(composite, case, target=None):
+    """Its weights are packed for the target, or for this machine."""
     return selfbyoc.partition_for_tefuse(
-        model(composite, case, random_args(case)), composites=[composite]
+        model(composite, case, random_args(case)), composites=[composite], target=target
     )
 
 
@@ -408,7 +409,7 @@ def test_every_composite_has_a_report_of_100_columns(composite):
     ("name", "number", "wanted"),
     [
         ("dense", 3, 1024 / 1000), ("dense_int8", 2, 1024 / 1000), ("conv2d_int8", 2, None),
-        ("layer_norm_dense_int8", 1, None), ("conv2d_narrowed", 0, 1.0),
+        ("layer_norm_dense_int8", 1, None), ("conv2d_narrowed", 0, None),
     ],
 )  # fmt: skip
 def test_multiply_adds_of_words_count_each_level(name, number, wanted, monkeypatch):
@@ -417,8 +418,8 @@ def test_multiply_adds_of_words_count_each_level(name, number, wanted, monkeypat
     composite = BY_NAME[name]
     case = composite.cases[number]
     for target in (AVX512, "llvm -mcpu=haswell"):
-        (kernel,) = melting(partitioned(composite, case), target).kernels
-        assert 1.0 <= kernel.work < 1.1
+        (kernel,) = melting(partitioned(composite, case, target), target).kernels
+        assert 1.0 <= kernel.work < 1.15  # 14 pixels in lanes of 16
         assert wanted is None or kernel.work == wanted
 
 
@@ -426,7 +427,7 @@ def test_multiply_adds_of_words_count_each_level(name, number, wanted, monkeypat
 def test_winograd_of_words_multiplies_less(target):
     """14x14 by F(4, 3) or F(2, 3): 36 or 16 products of a tile, of two levels each."""
     composite = BY_NAME["conv2d_narrowed"]
-    (kernel,) = melting(partitioned(composite, composite.cases[0]), target).kernels
+    (kernel,) = melting(partitioned(composite, composite.cases[0], target), target).kernels
     assert 16 * 36 / (196 * 9) <= kernel.work < 0.6
 
 

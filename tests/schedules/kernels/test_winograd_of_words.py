@@ -120,7 +120,8 @@ def test_the_largest_sums_are_exact(monkeypatch, m, _, level, of_weight):
 
 
 @pytest.mark.parametrize("step", [2, 3])
-def test_taps_that_are_apart(step):
+def test_taps_that_are_apart(monkeypatch, step):
+    by_winograd(monkeypatch, 2)
     rng = np.random.default_rng(1)
     image, weight = bytes_of(rng, (1, 32, 24, 27), "uint8"), bytes_of(rng, (32, 32, 3, 3), "int8")
     apart = np.zeros((32, 32, 2 * step + 1, 2 * step + 1), "int8")
