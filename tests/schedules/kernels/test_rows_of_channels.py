@@ -7,6 +7,7 @@ from against_numpy import normal, plans_of, taken
 from harness import cpus
 
 from selfbyoc import host_target, op
+from selfbyoc.language.decisions import deciding
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv import plan as conv_plan
 from selfbyoc.schedules.kernels.conv.depthwise.plan import (
@@ -142,3 +143,15 @@ def test_a_large_window_is_no_body_without_loops(window, unrolled):
     one, cpu = layer(56, 32, window), machine(make_target(AVX2))
     found = decided_depthwise(one, usual_depthwise(one, cpu), cpu)
     assert found.unrolled == Window(unrolled, unrolled)
+
+
+def test_a_tile_that_is_told_over_the_end_of_a_row_has_copied_rows():
+    """40 pixels are five vectors, which the plan reads where they lie; in tiles of two they hang
+    over the end of a row.
+    """
+    one, cpu = layer(40, 11, 1), machine(make_target(AVX2))
+    with deciding({"conv2d.tile": (2, 16)}):
+        told = decided_depthwise(one, usual_depthwise(one, cpu), cpu)
+    usual = decided_depthwise(one, usual_depthwise(one, cpu), cpu)
+    assert (usual.copies, told.copies) == (False, True)
+    assert list(told.faults(one, cpu)) == []

@@ -111,7 +111,8 @@ def usual_depthwise(layer: Layer, cpu: Machine) -> list[DepthwisePlan]:
 def decided_depthwise(layer: Layer, found: Sequence[DepthwisePlan], cpu: Machine) -> DepthwisePlan:
     """The plan whose chunks and register tile are chosen."""
     made = decided(f"{layer.name}.rows", found, lambda p: p.rows)
-    made = replace(made, tile=decided(f"{layer.name}.tile", _tiles(layer, made.rows, cpu)))
+    tile = decided(f"{layer.name}.tile", _tiles(layer, made.rows, cpu))
+    made = replace(made, tile=tile, copies=_copies(layer, tile))
     return replace(made, unrolled=window_of(layer, made.registers))
 
 
@@ -119,7 +120,6 @@ def _of_rows(layer: Layer, rows: int, cpu: Machine) -> DepthwisePlan:
     """The plan of chunks of so many rows, and its time."""
     a, images = layer.attrs, layer.out[0] * layer.out[1]
     tile, pads = _tiles(layer, rows, cpu)[0], tuple(a["padding"])
-    hangs = layer.out[3] % tile[1] > 0
     made = DepthwisePlan(
         image=pair(layer.image[2:]),
         out=pair(layer.out[2:]),
@@ -127,7 +127,7 @@ def _of_rows(layer: Layer, rows: int, cpu: Machine) -> DepthwisePlan:
         strides=pair(a["strides"]),
         dilation=pair(a["dilation"]),
         before=pair(pads[:2]),
-        copies=hangs or any(pads) or a["strides"][1] > 1,
+        copies=_copies(layer, tile),
         rows=rows,
         tile=tile,
         vector=cpu.lanes("float32"),
@@ -137,6 +137,12 @@ def _of_rows(layer: Layer, rows: int, cpu: Machine) -> DepthwisePlan:
     tasks = images * (made.chunks if made.by_rows else 1)
     time = _channel_cycles(made, cpu) * images * cpu.unevenness(tasks) / cpu.cores
     return replace(made, cycles=time / layer.steps)
+
+
+def _copies(layer: Layer, tile: Pair) -> bool:
+    """Whether a tile reads what is no row of the image as it lies."""
+    hangs, a = layer.out[3] % tile[1] > 0, layer.attrs
+    return bool(hangs or any(a["padding"]) or a["strides"][1] > 1)
 
 
 def _tiles(layer: Layer, rows: int, cpu: Machine) -> list[Pair]:
