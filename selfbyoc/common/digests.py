@@ -27,9 +27,8 @@ def digest_and_places(path: Path, text: bytes) -> tuple[str, list[int]]:
         handle = file.fileno()
         starts = range(0, os.fstat(handle).st_size, _PART)
         with ThreadPoolExecutor(max(1, min(core_count(), len(starts)))) as pool:
-            found = [
-                *pool.map(partial(_part, handle, text), starts)
-            ]  # hashed without Python's lock
+            # They are hashed without Python's lock.
+            found = [*pool.map(partial(_part, handle, text), starts)]
     digest = hashlib.sha256(b"".join(part for part, _ in found)).hexdigest()
     return digest, [place for _, places in found for place in places]
 

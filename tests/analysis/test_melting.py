@@ -408,8 +408,9 @@ def test_every_composite_has_a_report_of_100_columns(composite):
 @pytest.mark.parametrize(
     ("name", "number", "wanted"),
     [
-        ("dense", 3, 1024 / 1000), ("dense_int8", 2, 1024 / 1000), ("conv2d_int8", 2, None),
-        ("layer_norm_dense_int8", 1, None), ("conv2d_narrowed", 0, None),
+        ("dense", 3, (1024 / 1000,) * 2), ("dense_int8", 2, (1024 / 1000,) * 2),
+        ("conv2d_int8", 2, None),
+        ("layer_norm_dense_int8", 1, None), ("conv2d_narrowed", 0, (16 / 14, 1.0)),
     ],
 )  # fmt: skip
 def test_multiply_adds_of_words_count_each_level(name, number, wanted, monkeypatch):
@@ -417,10 +418,12 @@ def test_multiply_adds_of_words_count_each_level(name, number, wanted, monkeypat
     monkeypatch.setenv("SELFBYOC_WINOGRAD", "0")
     composite = BY_NAME[name]
     case = composite.cases[number]
-    for target in (AVX512, "llvm -mcpu=haswell"):
+    for n, target in enumerate((AVX512, "llvm -mcpu=haswell")):
         (kernel,) = melting(partitioned(composite, case, target), target).kernels
-        assert 1.0 <= kernel.work < 1.15  # 14 pixels in lanes of 16
-        assert wanted is None or kernel.work == wanted
+        if wanted is None:
+            assert 1.0 <= kernel.work < 1.1
+        else:  # by AVX-512, and by AVX2: 14 pixels fill 14 of 16 lanes, or channels are the lanes
+            assert kernel.work == pytest.approx(wanted[n])
 
 
 @pytest.mark.parametrize("target", ["llvm -mcpu=haswell", "llvm -mcpu=nehalem"])

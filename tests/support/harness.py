@@ -18,8 +18,12 @@ from selfbyoc.language.case import Case
 from selfbyoc.language.composite import Composite
 from selfbyoc.machine import host, machine
 from selfbyoc.runtime.numpy_ops import evaluate
-from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.runtime.tolerance import ROUNDOFF, difference, longest_reduction
 from selfbyoc.tvm import GENERATION, make_target
+
+# Of the largest result, where products round their sides, as models of bfloat16 allow: attention,
+# whose softmax is between two of them, is off by 2, convolutions by 1 (Zen 4).
+ROUNDINGS = 4
 
 # Every case of every built-in composite that exists on this generation, to parametrise tests with.
 CASES = [
@@ -136,5 +140,7 @@ def assert_close(run: Run) -> None:
     reduction = longest_reduction(ir.read(run.mod["main"]))
     assert len(run.found) == len(run.expected)
     for found, wanted in zip(run.found, run.expected, strict=True):
-        wrong = first_wrong(found, wanted, run.rounded_to or str(found.dtype), reduction)
+        assert found.shape == wanted.shape
+        slack = ROUNDINGS * ROUNDOFF.get(run.rounded_to, 0.0) * float(np.abs(wanted).max(initial=0))
+        wrong = difference(found, wanted, str(found.dtype), reduction, slack)
         assert wrong is None, wrong

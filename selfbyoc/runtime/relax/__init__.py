@@ -52,8 +52,8 @@ def _with_rest(
         mod: tvm.IRModule, unscheduled: dict[str, str]
     ) -> tuple[Executable, dict[str, str], tuple[str, ...]]:
         # What a GPU's own pipeline schedules, no other does.
-        road = "default" if is_gpu(target) else vm_pipeline()
-        native = tvm.compile(mod, target, relax_pipeline=road, tir_pipeline=pipeline(last))
+        of_graph = "default" if is_gpu(target) else vm_pipeline()
+        native = tvm.compile(mod, target, relax_pipeline=of_graph, tir_pipeline=pipeline(last))
         return native, unscheduled, tuple(name for name in unscheduled if has_sums(mod[name]))
 
     last = at_last_beside if str(target.kind) == "llvm" else None

@@ -14,9 +14,9 @@ from ..tiles import TRANSPOSE_CYCLES, TRANSPOSE_FLAT_CYCLES, pixels_read, time_o
 from .plan import ChannelPlan
 
 # Pixels of a row. Wider ones fill lanes of pixels, and tiles that are not equal would be too much
-# code. Equal ones pay where an operand may be an element in memory. Zen 4, 3x3 at stride
-# 2, by pixels and so, Nov 2026: 64x56x56 to 128 AVX-512 1190 us and 1070, AVX2 1214 and 1630;
-# 64x112x112 to 64 2749 and 2385, 2703 and 3361.
+# code. Equal ones pay where an operand may be an element in memory. Zen 4, 3x3 at stride 2, by
+# pixels and so, Nov 2026: 64x56x56 to 128 AVX-512 1190 us and 1070, AVX2 1214 and 1630; 64x112x112
+# to 64 2749 and 2385, 2703 and 3361.
 LEAST_WIDTH, MOST_WIDTH = 4, 20
 MOST_FLAT_PIXELS = 64  # pixels of an image that is one row: uneven tiles are unrolled
 # More time for each register that is missing. 1x256x14x14 to 256, 3x3 at stride 2: 10 x 2 vectors,
