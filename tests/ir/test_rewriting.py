@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from harness import first_wrong
 
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.ir.generation import ir, rewritten
 from selfbyoc.ir.rewriting import as_it_was, cast, dtype, is_known, size_one
 from selfbyoc.partition.generation import ir as partitioner
+from selfbyoc.runtime.tolerance import first_wrong
 
 
 def prepared(program, shapes, **constants):
