@@ -16,6 +16,7 @@ from .levels import LevelsAsRead
 from .means import MeansOfImages
 from .one_row import ImagesOfOneRow
 from .padding import padded_by_itself
+from .regions import in_regions
 from .taps import without_idle_taps
 from .where import where
 
@@ -34,6 +35,7 @@ REWRITINGS = (
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
     where(("conv2d",), lambda: without_idle_taps),
+    where(("conv2d",), lambda: in_regions),
     *LAST,
 )
 

@@ -10,7 +10,8 @@ from selfbyoc import op
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.generation import ir as partition
-from selfbyoc.simplify.taps import Side, Window, kept_of, trimmed
+from selfbyoc.simplify.taps import kept_of, trimmed
+from selfbyoc.simplify.windows import Side, Window
 
 
 def by_definition(side):
