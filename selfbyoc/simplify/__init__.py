@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from ..ir.generation import rewritten
 from ..tvm.types import IRModule
+from .between_reshapes import between_reshapes
 from .branches import without_branches
+from .factors import factors_of_queries
 from .gathered_levels import rows_of_levels
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
 from .halves import with_floats
@@ -34,6 +36,8 @@ REWRITINGS = (
     *AFTER_FOLDING,
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
+    where(("reshape",), lambda: between_reshapes),
+    where(("matmul", "batch_matmul"), lambda: factors_of_queries),
     where(("conv2d",), lambda: without_idle_taps),
     where(("conv2d",), lambda: in_regions),
     *LAST,
