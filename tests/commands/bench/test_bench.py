@@ -165,6 +165,41 @@ def test_pytorch_takes_the_light_models(light):
     np.testing.assert_allclose(found.numpy(), session.run(None, {name: image})[0], atol=1e-5)
 
 
+def test_pytorch_takes_what_its_own_exporter_writes(tmp_path):
+    """Opset 18 and later: axes and sizes are inputs, activations ops of their own."""
+    torch = pytest.importorskip("torch")
+    ort = pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    from selfbyoc.commands.bench.contenders.torch_graph import graph_module
+
+    text = """
+        <ir_version: 9, opset_import: ["" : 20]>
+        g (float[2, 5, 6, 3] x) => (float[2, 1, 2] a, float[2, 6, 3] b)
+        <int64[2] sizes = {2, 3}, int64[2] pixels = {2, 3}, int64[1] one = {1},
+         int64[2] ends = {0, 4}, int64 second = {1}>
+        {
+            first, other = Split<axis = 1>(x, sizes)
+            swish = HardSwish(first)
+            gate = HardSigmoid<alpha = 0.16666667>(swish)
+            mean = ReduceMean<keepdims = 0>(gate, pixels)
+            a = Unsqueeze(mean, one)
+            soft = Gelu(other)
+            tanh = Gelu<approximate = "tanh">(soft)
+            s = Sigmoid(tanh)
+            wide = Unsqueeze(s, ends)
+            flat = Squeeze(wide, ends)
+            b = Gather<axis = 1>(flat, second)
+        }
+    """
+    model = onnx.parser.parse_model(text)
+    x = np.random.default_rng(0).standard_normal((2, 5, 6, 3)).astype("float32")
+    with torch.inference_mode():
+        found = graph_module(model)(torch.from_numpy(x))
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for array, expected in zip(found, session.run(None, {"x": x}), strict=True):
+        np.testing.assert_allclose(array.numpy(), expected, atol=1e-6)
+
+
 def test_gelu_is_one_call_in_pytorch():
     torch = pytest.importorskip("torch")
     from selfbyoc.commands.bench.contenders.torch_graph import graph_module

@@ -87,7 +87,10 @@ def _litert(path: str, inputs: Inputs, setting: Setting) -> Built:
 IREE = Contender(
     "iree", _iree, True, ("iree.compiler", "iree.runtime"), ("iree-base-compiler",)
 )  # fmt: skip
-EXECUTORCH = Contender("executorch", _executorch, True, ("executorch", "torch"), ("executorch",))
+# `executorch` itself is a namespace: what says that it is there is a package in it.
+EXECUTORCH = Contender(
+    "executorch", _executorch, True, ("executorch.exir", "torch"), ("executorch",)
+)  # fmt: skip
 LITERT = Contender(
     "litert", _litert, True, ("ai_edge_litert", "litert_torch", "torch"), ("ai-edge-litert",)
 )  # fmt: skip
