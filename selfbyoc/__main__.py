@@ -1,6 +1,6 @@
 """The command line: `selfbyoc` or `python -m selfbyoc`, with compile | quantize | run | show |
-demo | composites | ops | explain | melting | verify | bounds | lint | op-info | bench | tune |
-records | cache | fuzz. A wrong argument or a missing file is answered without TVM.
+demo | composites | ops | new | explain | melting | verify | bounds | lint | op-info | bench |
+tune | records | cache | fuzz. A wrong argument or a missing file is answered without TVM.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .commands.console import SafeConsole
 from .commands.fuzz.options import add_fuzz
 from .commands.model.library_options import add_compile, add_run, add_show
 from .commands.model.options import add_explain, add_melting, add_verify
+from .commands.new.options import add_new
 from .commands.quantize.options import add_quantize
 from .commands.tune.options import add_records, add_tune
 from .errors import InputError, SelfbyocError
@@ -71,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"selfbyoc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (add_compile, add_quantize, add_run, add_show, _add_demo, add_list, add_ops,
-                add_explain, add_melting, add_verify, add_bounds, add_lint, add_op_info, add_bench,
-                add_tune, add_records, add_cache, add_fuzz):  # fmt: skip
+                add_new, add_explain, add_melting, add_verify, add_bounds, add_lint, add_op_info,
+                add_bench, add_tune, add_records, add_cache, add_fuzz):  # fmt: skip
         add(commands)
     return parser
 

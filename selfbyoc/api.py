@@ -24,6 +24,7 @@ from .language.decisions import choose
 from .language.growing import elementwise, repeat
 from .language.intrinsic import T, intrinsic
 from .language.kernel import Kernel
+from .language.known import installed
 from .language.nodes import Node
 from .language.pattern import either, many, number, op
 from .language.registry import Registry
@@ -93,6 +94,7 @@ __all__ = [
     "from_onnx",
     "from_torch",
     "host_target",
+    "installed",
     "intrinsic",
     "lint",
     "load",

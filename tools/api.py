@@ -37,7 +37,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     ]),
     "Composites": ("selfbyoc", [
         "Composite", "Case", "require", "Refused", "Kernel", "Machine", "Registry", "BUILTIN",
-        "emit",
+        "installed", "emit",
     ]),
     "Patterns": ("selfbyoc", [
         "op", "Node", "either", "many", "number", "elementwise", "repeat", "declare",

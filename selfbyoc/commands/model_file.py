@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from ..language.composite import Composite
     from ..tvm.types import IRModule
 
+
 KINDS = "an ONNX file, a .pt2 of torch.export, or a module in TVM's JSON"
 LIBRARIES = (".so", ".dylib", ".dll")
+_INSTALLED = "installed"  # in the place of a file: composites of installed packages
 _LARGEST = 4 << 30  # bytes of a module in JSON: its weights are in it
 
 
@@ -41,11 +44,12 @@ def add_composites(parser: argparse.ArgumentParser) -> None:
     """The argument that brings a user's own composites."""
     parser.add_argument(
         "--composites",
-        type=Path,
+        type=lambda text: text if text == _INSTALLED else Path(text),
         action="append",
         default=[],
         metavar="FILE.py",
-        help="the composites of this file, before the built-in ones; may be given again",
+        help="the composites of this file, before the built-in ones; `installed`: those of "
+        "installed packages; may be given again",
     )
 
 
@@ -132,12 +136,15 @@ def imported(
     return with_sizes(mod, sizes, model.name)
 
 
-def composites_in(files: Sequence[Path]) -> list[Composite] | None:
-    """The composites of files and the built-in ones after them; None: the built-in ones alone."""
+def composites_in(given: Sequence[Path | str]) -> list[Composite] | None:
+    """The composites of files and of installed packages, as they are given, and the built-in ones
+    after them; None: the built-in ones alone.
+    """
     from ..analysis.lint.file import declared_in
-    from ..language.known import default_registry
+    from ..language.known import default_registry, installed
 
-    return [*declared_in(files), *default_registry()] if files else None
+    found = [installed() if one == _INSTALLED else declared_in([one]) for one in given]
+    return [*dict.fromkeys(chain(*found)), *default_registry()] if given else None
 
 
 @contextmanager

@@ -5,7 +5,6 @@ reference.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -15,6 +14,7 @@ from ..tvm.types import PrimExpr, Schedule, Tensor
 from .case import Case
 from .dataflow import is_pattern, translated
 from .kernel import Kernel
+from .names import check_name
 from .nodes import Node, Program, reachable
 from .outline import kinds
 from .reuse import reused_fields
@@ -23,7 +23,6 @@ from .te_schedule import declared_in_te
 from .tracing import named_parameters, numbered_names, trace
 
 COMPILER = "tefuse"
-_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
 class Refused(Exception):
@@ -70,10 +69,7 @@ class Composite:
     prologue: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not _NAME.match(str(self.name)):
-            raise CompositeError(
-                f"composite name {self.name!r}: expected lower case letters, digits and underscores"
-            )
+        check_name(self.name)
         self._take_kernel()
         self._take_dataflow()
         self._check_types()

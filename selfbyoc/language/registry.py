@@ -8,10 +8,8 @@ from ..errors import RegistryError, did_you_mean
 from .composite import COMPILER, Composite
 
 
-def listed(composites: Iterable[Composite] | None) -> list[Composite] | None:
-    """The composites that a user handed over, each of which is one; None: the built-in ones."""
-    if composites is None:
-        return None
+def checked(composites: Iterable[Composite]) -> list[Composite]:
+    """The composites that a user handed over, each of which is one."""
     if isinstance(composites, (Composite, str)) or not isinstance(composites, Iterable):
         name = composites.name if isinstance(composites, Composite) else repr(composites)
         raise RegistryError(f"expected a list of composites, found {name} alone")
@@ -33,7 +31,7 @@ class Registry:
 
     def __init__(self, composites: Iterable[Composite] = ()) -> None:
         self._by_name: dict[str, Composite] = {}
-        for composite in listed(composites) or ():
+        for composite in checked(composites):
             self.add(composite)
 
     def add(self, composite: Composite) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..common.interrupt import interruptible
 from ..common.parts import begins
 from ..errors import InputError, TargetError
-from ..language.registry import listed
+from ..language.known import Composites, listed, registry_of
 from ..machine.features import check_cpu
 from ..ops.half_weights import CONVOLUTIONS
 from ..simplify.levels import DEQUANTIZES
@@ -28,7 +28,6 @@ from .source_names import names_of
 from .within import refused_within, with_steps_told
 
 if TYPE_CHECKING:
-    from ..language.composite import Composite
     from ..language.match.match import Match
     from ..language.registry import Registry
 
@@ -38,7 +37,7 @@ def partition_for_tefuse(
     mod: tvm.IRModule,
     params: Mapping[str, NDArray] | None = None,
     target: Target | None = None,
-    composites: Iterable[Composite] | None = None,
+    composites: Composites = None,
     *,
     pack: bool = True,
     guard: Guard | None = None,
@@ -48,12 +47,13 @@ def partition_for_tefuse(
     mod         a Relay or Relax module with `main`; it is not changed
     params      weights by name, bound as constants (then `pack` can lay them out ahead of time)
     target      what the kernels are built for; None: what the hook finds in force when it is called
-    composites  instead of the built-in ones, earlier wins; `[mine, *selfbyoc.BUILTIN]` for both
+    composites  instead of the built-in ones, earlier wins; `[mine, *selfbyoc.BUILTIN]` for both,
+                "installed" for those of installed packages before them (`selfbyoc.installed`)
     pack        lay constant weights out as the composites ask for
     guard       may leave matches out: `selfbyoc.MeasuredGuard()` those that would not pay
 
-    Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error:
-    `report(mod)`. Where nothing did, a MatchWarning.
+    Raises InputError, TargetError, RegistryError, ToolError or ComputeError; what did not match is
+    no error: `report(mod)`. Where nothing did, a MatchWarning.
     """
     check_module(mod)
     with sizes_told(mod):
@@ -66,7 +66,7 @@ def guarded(
     mod: tvm.IRModule,
     params: Mapping[str, NDArray] | None,
     target: Target | None,
-    composites: Iterable[Composite] | None,
+    composites: Composites,
     guard: Guard | None,
     refused: Mapping[Place, Refusal] | None = None,
 ) -> tuple[Partitioning, dict[Place, Refusal]]:
@@ -79,11 +79,10 @@ def partitioning(
     mod: tvm.IRModule,
     params: Mapping[str, NDArray] | None,
     target: Target | None,
-    composites: Iterable[Composite] | None,
+    composites: Composites,
     refused: Mapping[Place, Refusal] | None = None,
 ) -> Partitioning:
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
-    from ..language.known import registry_of
     from .generation import ir
     from .generation import steps as loops
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from ..language.registry import listed
+from ..language.known import Composites, listed
 from ..tvm import tvm
 from ..tvm.types import NDArray
 from . import partition_for_tefuse
 from .guard import Guard
-
-if TYPE_CHECKING:
-    from ..language.composite import Composite
 
 
 @tvm.transform.module_pass(opt_level=0, name="Partition")
@@ -27,7 +23,7 @@ class Partition:
         self,
         params: Mapping[str, NDArray] | None = None,
         target: str | None = None,
-        composites: Iterable[Composite] | None = None,
+        composites: Composites = None,
         pack: bool = True,
         guard: Guard | None = None,
     ) -> None:

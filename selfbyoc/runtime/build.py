@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..codegen.cache.kernels import using
 from ..codegen.external import External, read_attrs
@@ -24,7 +24,7 @@ from ..errors import (
     SelfbyocError,
     one_line,
 )  # fmt: skip
-from ..language.registry import listed
+from ..language.known import Composites, listed
 from ..models.generation import tvm_road
 from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
@@ -47,9 +47,6 @@ from .library import Library
 from .precision import Precision
 from .retries import without_what_is_not_read, without_what_raises
 
-if TYPE_CHECKING:
-    from ..language.composite import Composite
-
 verifiers: list[Callable[..., Any]] = []  # one: analysis/ is above, and api.py adds it
 
 
@@ -57,7 +54,7 @@ def build(
     mod: IRModule,
     target: Target | None = None,
     params: Mapping[str, NDArray] | None = None,
-    composites: Iterable[Composite] | None = None,
+    composites: Composites = None,
     *,
     verify: bool = False,
     verify_timeout: float = 300.0,
@@ -116,7 +113,7 @@ def _built(
     mod: IRModule,
     target: Target,
     params: Mapping[str, NDArray] | None,
-    composites: Iterable[Composite] | None,
+    composites: Composites,
     guard: Guard | None,
     verify_timeout: float | None,
     weights: str,

@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -39,7 +39,7 @@ from .weights import from_memory
 if TYPE_CHECKING:
     import onnx
 
-    from ..language.composite import Composite
+    from ..language.known import Composites
 
 SPACES = ("own", "metaschedule")
 BATCH = {OWN: 8, METASCHEDULE: 16, DEFAULT: 1}
@@ -54,7 +54,7 @@ def tune(
     work_dir: str | Path = "records",
     *,
     params: Mapping[str, NDArray] | None = None,
-    composites: Iterable[Composite] | None = None,
+    composites: Composites = None,
     include_simple_tasks: bool = False,
     min_ops: int = 1,
     seconds: float | None = None,
@@ -114,7 +114,7 @@ def _tasks(
     mod: IRModule,
     target: str | None,
     params: Mapping[str, NDArray] | None,
-    composites: Iterable[Composite] | None,
+    composites: Composites,
     simple: bool,
     min_ops: int,
 ) -> list[Task]:

@@ -21,8 +21,8 @@ from selfbyoc.commands.console import SafeConsole
 from selfbyoc.tvm import GENERATION, tir, tvm
 
 COMMANDS = (
-    "compile", "quantize", "run", "show", "demo", "composites", "ops", "explain", "melting",
-    "verify", "bounds", "lint", "op-info", "bench", "tune", "records", "cache", "fuzz",
+    "compile", "quantize", "run", "show", "demo", "composites", "ops", "new", "explain",
+    "melting", "verify", "bounds", "lint", "op-info", "bench", "tune", "records", "cache", "fuzz",
 )  # fmt: skip
 # Of a model: all of these take its shapes and a user's own composites.
 OF_MODELS = (

@@ -27,6 +27,7 @@ from .runs import RUNS, built
 if TYPE_CHECKING:
     from ...language.case import Case
     from ...language.composite import Composite
+    from ...language.known import Composites
 
 BUILD, PROOF, DONE = "build", "proof", "done"
 Place = tuple[str, str, str]  # a composite, its case, the target
@@ -84,7 +85,7 @@ def _weight(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.nd
 def of_module(
     mod: IRModule,
     plan: Plan,
-    composites: Iterable[Composite] | None = None,
+    composites: Composites = None,
     sizes: Mapping[str, int] | None = None,
 ) -> list[Subject]:
     """The different kernels of a module, at these sizes of symbols; where none is given, at an

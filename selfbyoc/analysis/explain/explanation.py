@@ -7,14 +7,14 @@ found out here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...codegen.target import host_target, short_text
 from ...common import structured
 from ...errors import InputError
-from ...language.known import registry_of
+from ...language.known import Composites, registry_of
 from ...partition import check_module, check_target, decide_on, is_partitioned
 from ...partition.report import MATCHED, Record, Report, report
 from ...tvm import tvm
@@ -22,9 +22,6 @@ from ...tvm.types import NDArray, Target
 from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
 from .level import Leveler, levels_of_kernels, levels_of_matches
-
-if TYPE_CHECKING:
-    from ...language.composite import Composite
 
 
 @dataclass(frozen=True)
@@ -95,14 +92,14 @@ def explain(
     mod: tvm.IRModule,
     params: Mapping[str, NDArray] | None = None,
     target: Target | None = None,
-    composites: Iterable[Composite] | None = None,
+    composites: Composites = None,
 ) -> Explanation:
     """What matches in a module, what nearly does, and why not. Nothing is built or changed.
 
     mod         partitioned: what was decided; else what partition_for_tefuse would decide
     params      weights by name, as for partition_for_tefuse
     target      decides which schedules there are; None: the host's CPU
-    composites  instead of the built-in ones; none for a partitioned module
+    composites  as for partition_for_tefuse; none for a partitioned module
 
     Raises InputError and TargetError. What did not match is a record, and no error.
     """

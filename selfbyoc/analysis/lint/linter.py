@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ...errors import RegistryError
 from ...language.composite import Composite
-from ...language.registry import Registry, listed
+from ...language.known import listed
+from ...language.registry import Registry
 from .cases import on_cases
 from .declaration import declaration
 from .file import load_file, named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from ...codegen.apply import OWN, TUNED
 from ...codegen.external import NOT_OWN
 from ...codegen.records.lookup import bar
 from ...errors import SelfbyocError, VerificationError, VerificationWarning
-from ...language.registry import listed
+from ...language.known import Composites, listed
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
 from ...partition.refusal import VERIFIED, Place, Refusal
@@ -84,7 +84,7 @@ def verified(
     mod: IRModule,
     params: Mapping[str, NDArray] | None,
     target: Target,
-    composites: Iterable[Composite] | None,
+    composites: Composites,
     timeout: float = TIMEOUT,
     refused: Mapping[Place, Refusal] | None = None,
 ) -> Verified:

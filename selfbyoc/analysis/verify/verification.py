@@ -17,14 +17,14 @@ from .subjects import Subject, subjects
 from .worker import can_isolate, in_place, isolated
 
 if TYPE_CHECKING:
-    from ...language.composite import Composite
+    from ...language.known import Composites
 
 
 def verify(
     mod: IRModule,
     params: Mapping[str, NDArray] | None = None,
     target: Target | None = None,
-    composites: Iterable[Composite] | None = None,
+    composites: Composites = None,
     *,
     kinds: Sequence[str] | None = None,
     seed: int = 0,
@@ -65,7 +65,7 @@ def subjects_of(
     mod: IRModule,
     params: Mapping[str, NDArray] | None,
     target: Target | None,
-    composites: Iterable[Composite] | None,
+    composites: Composites,
     seed: int = 0,
 ) -> list[Subject]:
     """The kernels of a module, partitioned or not."""

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ...analysis.lint.file import declared_in
 from ...common.files import write_text
 from ...errors import InputError
 from ...models.sizes import parse_lengths, parse_sizes
 from ...printable import shown
 from ..console import PlainTable, SafeConsole
+from ..model_file import composites_in
 from .contenders import CONTENDERS
 from .files import ONNX_ONLY, Files, is_onnx, time_files
 from .length_tables import length_lines, length_table
@@ -48,7 +48,7 @@ class Request:
     own: Sequence[Path] = ()
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
     lengths: str | None = None
     size: Sequence[str] = ()
     target: str | None = None
@@ -227,8 +227,8 @@ def _run_in(folder: Path, console: Console, asked: Request, method: Method) -> R
 
 def _setting(asked: Request) -> Setting:
     setting = make_setting(asked.threads, asked.target)
-    declared_in(asked.composites)  # what is wrong with one is an error before any is timed
-    mine = tuple(str(path.resolve()) for path in asked.composites)
+    composites_in(asked.composites)  # what is wrong with one is an error before any is timed
+    mine = tuple(c if isinstance(c, str) else str(c.resolve()) for c in asked.composites)
     return replace(setting, composites=mine, requantize=asked.requantize)
 
 

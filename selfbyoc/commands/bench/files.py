@@ -41,7 +41,7 @@ class Files:
     shape: Sequence[str] = ()
     target: str | None = None
     threads: int | None = None
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
     quick: bool = False
     size: Sequence[str] = ()
     requantize: str = "stepwise"

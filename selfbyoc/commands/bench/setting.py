@@ -20,7 +20,7 @@ class Setting:
 
     threads: int
     target: str  # JSON, with num-cores
-    composites: tuple[str, ...] = ()  # files of a user's, whose composites ours tries first
+    composites: tuple[str, ...] = ()  # as `--composites`: ours tries these first
     requantize: str = "stepwise"  # by ours
 
     def tvm_target(self) -> Target:

@@ -37,7 +37,7 @@ class Request:
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
     size: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
     cases: int | None = None
     no_run: bool = False
     seed: int = 0

@@ -25,7 +25,7 @@ class Composites:
     """What the command line asks of `composites`."""
 
     markdown: bool = False
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
 
 
 def composites(console: Console, asked: Composites) -> None:

@@ -34,7 +34,7 @@ class Request:
     target: str | None = None
     json: Path | None = None
     markdown: bool = False
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
 
 
 def show(console: Console, request: Request) -> None:

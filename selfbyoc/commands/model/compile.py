@@ -38,7 +38,7 @@ class Request:
     target: str | None = None
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
     weights: str = "float32"
     group: int = 32
     activations: str = "float32"

@@ -44,7 +44,7 @@ class Question:
     guard: bool = False
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
 
 
 def inspect(console: Console, asked: Question) -> None:

@@ -33,7 +33,7 @@ class Request:
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
     size: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
 
 
 def show(console: Console, asked: Request) -> None:

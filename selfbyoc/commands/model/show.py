@@ -36,7 +36,7 @@ class Request:
     target: str | None = None
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
     size: Sequence[str] = ()
 
 

@@ -35,7 +35,7 @@ class Request:
     json: Path | None = None
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
 
 
 def run(console: Console, asked: Request) -> bool:

@@ -44,7 +44,7 @@ class Request:
     list: bool = False
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
 
 
 def show(console: Console, asked: Request) -> None:

@@ -33,7 +33,7 @@ class Request:
     target: str | None = None
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
-    composites: Sequence[Path] = ()
+    composites: Sequence[Path | str] = ()
 
 
 def show(console: Console, asked: Request) -> bool:

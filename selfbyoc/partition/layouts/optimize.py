@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...errors import InputError
-from ...language.known import registry_of
+from ...language.known import Composites, registry_of
 from ...tvm import module_with_attr, tvm
 from ...tvm.types import IRModule, NDArray
 from .. import check_module, decide, is_partitioned
@@ -16,14 +16,13 @@ from .record import LAYOUTS, Layouts
 from .reorder import reordered
 
 if TYPE_CHECKING:
-    from ...language.composite import Composite
     from ...language.match.match import Match
 
 
 def optimize_layouts(
     mod: tvm.IRModule,
     params: Mapping[str, NDArray] | None = None,
-    composites: Iterable[Composite] | None = None,
+    composites: Composites = None,
     *,
     data_layout: str | None = None,
 ) -> tvm.IRModule:

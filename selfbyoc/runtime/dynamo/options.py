@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, did_you_mean
+from ...language.known import listed
 from ...partition import check_target
 
 if TYPE_CHECKING:
-    from ...language.composite import Composite
+    from ...language.known import Composites
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Options:
     """As `selfbyoc.build` takes them, and three of this backend."""
 
     target: str | None = None
-    composites: Iterable[Composite] | None = None
+    composites: Composites = None
     verify: bool = False
     verify_timeout: float = 300.0
     guard: Any = None
@@ -45,6 +46,4 @@ def options_of(given: Mapping[str, Any] | None) -> Options:
     found = Options(**(given or {}))
     if found.target is not None:
         check_target(found.target)
-    if found.composites is not None:  # read once for each library
-        found = replace(found, composites=tuple(found.composites))
-    return found
+    return replace(found, composites=listed(found.composites))  # read once for each library

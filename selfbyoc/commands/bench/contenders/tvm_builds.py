@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from ....analysis.lint.file import declared_in
 from ....errors import InputError
 from ....language.known import default_registry
 from ....models.from_onnx import from_onnx
@@ -16,6 +14,7 @@ from ....runtime.build import build
 from ....runtime.executors.generation import executor
 from ....runtime.library import Library
 from ....tvm.types import Module
+from ...model_file import composites_in
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
 
@@ -41,9 +40,8 @@ def our_library(
     path: str, setting: Setting, shapes: Mapping[str, Sequence[int]] | None = None
 ) -> Library:
     """Our build of a model, for some shapes of its inputs."""
-    mine = [Path(file) for file in setting.composites]
-    composites = [*declared_in(mine), *default_registry()] if mine else None
     mod, target = from_onnx(path, shapes), setting.tvm_target()
+    composites = composites_in(setting.composites)
     return build(mod, target, composites=composites, requantize=setting.requantize)
 
 
