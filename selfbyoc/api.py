@@ -13,8 +13,12 @@ from .codegen.hook import hook as _hook
 from .codegen.info.layout_change import transform_layout
 from .codegen.info.op_info import UNKNOWN, op_info
 from .codegen.info.op_record import OpInfo, TensorInfo
+from .codegen.info.source import Source
+from .codegen.raising.plain import with_plain_layouts
+from .codegen.raising.raising import raise_ops
 from .codegen.records.lookup import Applied, apply_records
 from .codegen.target import host_target
+from .graph import OpGraph
 from .ir.declare import declare
 from .ir.emit import emit
 from .language import known as _known
@@ -67,11 +71,13 @@ __all__ = [
     "MeasuredGuard",
     "Melting",
     "Node",
+    "OpGraph",
     "OpInfo",
     "Outcome",
     "Progress",
     "Refused",
     "Registry",
+    "Source",
     "T",
     "Task",
     "TensorInfo",
@@ -107,6 +113,7 @@ __all__ = [
     "op_info",
     "optimize_layouts",
     "partition_for_tefuse",
+    "raise_ops",
     "repeat",
     "report",
     "require",
@@ -117,6 +124,7 @@ __all__ = [
     "unfuse",
     "verify",
     "weights_once",
+    "with_plain_layouts",
 ]
 
 # What lower floors take from upper ones.

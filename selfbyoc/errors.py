@@ -117,6 +117,20 @@ class OpInfoError(SelfbyocError, ValueError):
     """The op info on a function cannot be read."""
 
 
+class RaiseError(SelfbyocError, ValueError):
+    """A PrimFunc cannot be written as ops of a graph: it has no op info, was changed in a way that
+    op info cannot follow, or has an op that has no form in its layout. `op` and `what` say which
+    op, and which attribute, input or output; empty where it is the function.
+    """
+
+    def __init__(self, op: str, what: str, reason: str) -> None:
+        super().__init__(": ".join(part for part in (op, what, reason) if part))
+        self.op, self.what, self.reason = op, what, reason
+
+    def __reduce__(self) -> tuple[type[RaiseError], tuple[str, str, str]]:
+        return RaiseError, (self.op, self.what, self.reason)
+
+
 class UnknownValue(SelfbyocError, ValueError):
     """A value that op info reports as UNKNOWN was used as if it were known."""
 
@@ -156,6 +170,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     VerificationError,
     UnsupportedOp,
     OpInfoError,
+    RaiseError,
     UnknownValue,
     MissingExtra,
     ToolError,

@@ -58,7 +58,8 @@ class Value:
     `is_constant` says that the caller passes a constant; `scalar` is the value of one with a
     single element; `seven_bits` says of one of bytes that each is within 64 of their middle. `held`
     is the dtype of the halves that floats are stored in, `as_held` whether a product may be one of
-    that dtype: what they are multiplied by is rounded to it, too.
+    that dtype: what they are multiplied by is rounded to it, too. `data` is the array of a constant
+    that a function holds itself.
     """
 
     shape: Shape
@@ -69,6 +70,7 @@ class Value:
     seven_bits: bool = False
     held: str = ""
     as_held: bool = False
+    data: Any = field(default=None, repr=False)
 
     @property
     def ndim(self) -> int:

@@ -1,5 +1,5 @@
-"""`Partition`, a pass; and for functions that no composite made op info, and on Relax a schedule:
-passes on Relax, lowering and tasks on Relay.
+"""`Partition`, a pass; and for functions that no composite made op info, and on Relax a schedule,
+other layouts and the way back to ops: passes on Relax, lowering and tasks on Relay.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from .tvm import GENERATION
 if GENERATION == "relax":
     from .codegen.info.relax import AttachOpInfo
     from .codegen.info.relax.fuse import FuseTIR
+    from .codegen.raising.relax import RaiseOps
+    from .codegen.raising.relax.move import MoveLayouts
     from .runtime.relax.rest import ScheduleRest
 
-    __all__ = ["AttachOpInfo", "FuseTIR", "Partition", "ScheduleRest"]
+    __all__ = ["AttachOpInfo", "FuseTIR", "MoveLayouts", "Partition", "RaiseOps", "ScheduleRest"]
 else:
     from .codegen.info.relay import extract_tasks, lower, op_info_attached
 

@@ -48,15 +48,15 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     ]),
     "Questions": ("selfbyoc", [
         "explain", "Explanation", "verify", "lint", "Finding", "melting", "Melting", "op_info",
-        "OpInfo", "TensorInfo", "UNKNOWN",
+        "OpInfo", "TensorInfo", "Source", "UNKNOWN", "raise_ops", "with_plain_layouts", "OpGraph",
     ]),
     "Tuning": ("selfbyoc", [
         "tune", "Tuning", "Outcome", "Progress", "apply_records", "Applied", "extract_tasks",
         "Task", "Tracker",
     ]),
     "selfbyoc.transform: passes": ("selfbyoc.transform", [
-        "Partition", "ScheduleRest", "AttachOpInfo", "FuseTIR", "lower", "op_info_attached",
-        "extract_tasks",
+        "Partition", "ScheduleRest", "AttachOpInfo", "FuseTIR", "MoveLayouts", "RaiseOps", "lower",
+        "op_info_attached", "extract_tasks",
     ]),
     GIVEN: ("selfbyoc", [
         "language.match.match.Match", "graph.OpCall", "graph.Value", "codegen.info.ops.Ops",

@@ -26,7 +26,7 @@ from .info.op_record import Recorded
 from .plan import ops_of, plan_of
 from .prologue_epilogue import Joined
 from .roles import located, outputs_of
-from .stacked_info import infos, refs
+from .stacked_info import infos, refs, results_of
 from .tensors import Tensors, constant
 from .type_inference import check_shapes, check_types
 
@@ -84,7 +84,7 @@ def stack(
     if not is_noted:
         return made
     func = labelled(func, {block: info.name for info in ops for block in info.blocks})
-    recorded = record(func, ops, refs(builder, list(names)))
+    recorded = record(func, ops, refs(builder, list(names)), results_of(builder))
     return replace(made, func=attach(func, recorded), recorded=recorded)
 
 

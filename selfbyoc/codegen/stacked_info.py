@@ -11,6 +11,7 @@ from ..tvm import te
 from ..tvm.types import TeOperation
 from .info.op_info import OpInfo
 from .info.op_record import Ref
+from .info.source import UNFOLLOWED, Source, of_constant, of_op, of_param
 from .plan import bare
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def _info(
     apart = root is None or call is root or not call.sources or blocks or within
     if not apart and root is not None:
         within = root.name
-    return replace(bare(call), blocks=blocks, within=within, composite=builder.composite.name)
+    came = tuple(source_of(builder, value) for value in call.inputs)
+    name = builder.composite.name
+    return replace(bare(call), blocks=blocks, within=within, composite=name, sources=came)
 
 
 def refs(builder: Tensors, order: Sequence[TeOperation]) -> list[tuple[list[Ref], list[Ref]]]:
@@ -59,3 +62,27 @@ def refs(builder: Tensors, order: Sequence[TeOperation]) -> list[tuple[list[Ref]
         return ("block", position[tensor.op]) if tensor.op in position else None
 
     return [([*map(ref, c.inputs)], [*map(ref, c.outputs)]) for c in builder.described]
+
+
+def source_of(builder: Tensors, value: Value) -> Source:
+    """Where a value that an op reads, or that is returned, comes from."""
+    graph = builder.graph
+    call = graph.producer(value)
+    if call in builder.described:
+        return of_op(call.name, call.outputs.index(value))
+    tensor = builder.tensors.get(value)
+    position = next((i for i, p in enumerate(builder.params) if p is tensor), None)
+    if position is not None:  # also what is read of it through ops, where it comes packed
+        return of_param(position)
+    if value.scalar is not None:
+        return of_constant(value.scalar)
+    if value in graph.inputs:
+        return of_param(graph.inputs.index(value))
+    # An op that no stage computes: its result is its input.
+    same = [v for v in call.inputs if builder.tensors.get(v) is tensor] if call else []
+    return source_of(builder, same[0]) if same and tensor is not None else UNFOLLOWED
+
+
+def results_of(builder: Tensors) -> list[Source]:
+    """What each output of the function holds."""
+    return [source_of(builder, value) for value in builder.graph.outputs]

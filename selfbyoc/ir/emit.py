@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 
 from ..errors import CompositeError, SelfbyocError, did_you_mean, one_line
+from ..graph import OpGraph
 from ..language.case import typed
 from ..language.growing import Elementwise, Repeat
 from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, Program, as_node
 from ..ops.vocabulary import KINDS, complete
 from ..tvm.types import Attrs, Expr, IRModule
 from .generation import writer
+from .graph_program import written_as
 
 
 def emit(
-    program: Program,
-    args: Mapping[str, Any],
+    program: Program | OpGraph,
+    args: Mapping[str, Any] | None = None,
     constants: Mapping[str, np.ndarray] | None = None,
 ) -> IRModule:
     """`program` over arguments of these shapes, or (shape, dtype) -> IRModule with `main`.
 
-    program    a function of the vocabulary, such as a composite's pattern
+    program    a function of the vocabulary, such as a composite's pattern; or a graph, such as
+               `raise_ops` makes, whose inputs are the parameters and say their shapes
     args       {argument: shape, or (shape, dtype)}; float32 where no dtype is given
     constants  {argument: array}: these become constants of the module, the others its parameters
 
@@ -35,6 +38,11 @@ def emit(
     Raises CompositeError for what is not in the vocabulary, or has no type here.
     """
     constants = constants or {}
+    types: list[str] = []
+    if isinstance(program, OpGraph):
+        types = [value.type if value.is_static else "" for value in program.outputs]
+        program, args, constants = written_as(program, args or {}, constants)
+    args = args or {}
     names = _names(program, args, constants)
     outputs = program(**{n: Arg(n) for n in inspect.signature(program).parameters})
     nodes = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -45,7 +53,9 @@ def emit(
     def body(**variables: Expr) -> list[Expr]:
         known = {**variables, **{n: writer.constant(a) for n, a in constants.items()}}
         emitter = _Emitter(known, large)
-        return [emitter.value(as_node(node)) for node in nodes]
+        made = [emitter.value(as_node(node)) for node in nodes]
+        _check_types(made, types)
+        return made
 
     try:
         return writer.emit_module(params, body)
@@ -54,6 +64,14 @@ def emit(
     except Exception as err:  # TVM raises plain errors of many kinds
         what = large[0] if large else "this is no program"
         raise CompositeError(f"emit: {what}; TVM: {_said(err)}") from err
+
+
+def _check_types(made: Sequence[Expr], types: Sequence[str]) -> None:
+    """The results of a graph are what it says: no attribute got lost."""
+    for position, (expr, wanted) in enumerate(zip(made, types, strict=False)):
+        found = writer.type_of(expr)
+        if wanted and found != wanted:
+            raise CompositeError(f"emit: output {position}: the graph has {wanted}, TVM {found}")
 
 
 def _names(program: Program, *given: Any) -> list[str]:

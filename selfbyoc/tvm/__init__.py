@@ -145,6 +145,14 @@ def constant_numpy(node: Expr) -> np.ndarray:
     return constant_tensor(node).numpy()
 
 
+def held_constants(func: PrimFunc) -> list[np.ndarray]:
+    """The arrays that a PrimFunc holds itself, in order: only Relay's do."""
+    found: list[np.ndarray] = []
+    if GENERATION == "relay":
+        walk(func.body, lambda node: found.append(node.data.numpy()), "AllocateConst")
+    return found[::-1]
+
+
 def view_of(held: NDArray) -> np.ndarray:
     """A tensor's memory as an array to read; a copy, where NumPy's own dtypes cannot say what it
     holds (bfloat16, float8), and on 0.17, which raises in a callback there.

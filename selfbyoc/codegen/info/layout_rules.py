@@ -161,7 +161,9 @@ RULES: dict[str, Rule] = {
     "batch_norm": _axis(),
     "bias_add": _axis(),
     "concatenate": _axis(0),
+    "conv1d_transpose": _conv2d,
     "conv2d": _conv2d,
+    "conv2d_transpose": _conv2d,
     "global_avg_pool2d": _pool,
     "layer_norm": _axis(),
     "lrn": _axis(),
@@ -207,30 +209,11 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gru", "lstm", "peephole_lstm", "rnn"), ()),
 }
 
-# Kind -> the attributes that name the layouts of its inputs and outputs; other kinds define none.
-_NAMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "adaptive_avg_pool2d": (("layout",), ("layout",)),
-    "avg_pool2d": (("layout",), ("layout",)),
-    "conv1d_transpose": (("data_layout", "kernel_layout"), ("out_layout",)),
-    "conv2d": (("data_layout", "kernel_layout"), ("out_layout",)),
-    "conv2d_transpose": (("data_layout", "kernel_layout"), ("out_layout",)),
-    "global_avg_pool2d": (("layout",), ("layout",)),
-    "max_pool2d": (("layout",), ("layout",)),
-    "resize2d": (("layout",), ("layout",)),
-}
-
 
 def sensitive(kind: str, attrs: Attrs) -> tuple[str, ...]:
     """The layout-sensitive attributes of an op."""
     others = () if kind in elementwise_kinds() else tuple(attrs)
     return tuple(n for n in SENSITIVE.get(kind, others) if n in attrs)
-
-
-def layouts_of(kind: str, attrs: Attrs, count: int, side: str) -> tuple[str | None, ...]:
-    """The layout of each input or output by the op's own attributes; None where it defines none."""
-    names = _NAMED.get(kind, ((), ()))[side == "outputs"]
-    found = [attrs.get(name) for name in names][:count]
-    return (*found, *(None for _ in range(count - len(found))))
 
 
 def moved(kind: str, op: Before, ins: Maps, outs: Maps) -> Moved:

@@ -19,6 +19,7 @@ from .layout_proof import Place, places
 from .layout_rules import Before, moved
 from .lineage import block_owners, computed_in
 from .op_record import COMPOSITE, OP_INFO, OpInfo, Recorded, Ref, TensorInfo, from_json, to_json
+from .source import Source
 from .trace import is_clean, layout_prefix
 from .unknown import UNKNOWN, Unknown
 
@@ -38,15 +39,18 @@ def attach(func: PrimFunc, recorded: Recorded) -> PrimFunc:
 
 
 def record(
-    func: PrimFunc, ops: Sequence[OpInfo], refs: Sequence[tuple[Sequence[Ref], Sequence[Ref]]]
+    func: PrimFunc,
+    ops: Sequence[OpInfo],
+    refs: Sequence[tuple[Sequence[Ref], Sequence[Ref]]],
+    results: Sequence[Source] = (),
 ) -> Recorded:
     """What to keep of a function in its original layouts, whose blocks are labelled.
 
     `refs` says for the inputs and outputs of each op which buffer holds them (see
-    `op_record.Ref`).
+    `op_record.Ref`), `results` what each output parameter holds.
     """
     held = tuple((tuple(ins), tuple(outs)) for ins, outs in refs)
-    return Recorded(tuple(ops), held, accesses_of(func), seal_of(func))
+    return Recorded(tuple(ops), held, accesses_of(func), seal_of(func), tuple(results))
 
 
 def seal_of(func: PrimFunc) -> str:
@@ -75,8 +79,9 @@ def op_info(func: PrimFunc, original: PrimFunc | None = None) -> tuple[OpInfo, .
     """
     proved = None
     if isinstance(func, Schedule):
-        proved = _by_trace(func, original)
-        func = func.mod[_working_on(func)]
+        until = at_last_layout(func, original)
+        proved = None if until is None else op_info(until)
+        func = scheduled_function(func)
     recorded = recorded_of(func)
     if recorded is None:
         return ()
@@ -92,6 +97,11 @@ def op_info(func: PrimFunc, original: PrimFunc | None = None) -> tuple[OpInfo, .
     )
 
 
+def scheduled_function(sch: Schedule) -> PrimFunc:
+    """The function that a schedule works on."""
+    return sch.mod[_working_on(sch)]
+
+
 def _working_on(sch: Schedule) -> Expr:
     """The function that a schedule works on: the one it was told, the only one, or `main`."""
     variables = list(sch.mod.get_global_vars())
@@ -105,8 +115,10 @@ def _working_on(sch: Schedule) -> Expr:
     return sch.mod.get_global_var("main")
 
 
-def _by_trace(sch: Schedule, original: PrimFunc | None) -> tuple[OpInfo, ...] | None:
-    """The ops as the trace left them, if it is the whole way from `original` to the schedule."""
+def at_last_layout(sch: Schedule, original: PrimFunc | None) -> PrimFunc | None:
+    """The function after the last step of the trace that may have changed a layout, if the trace
+    is the whole way from `original` to the schedule.
+    """
     if original is None or sch.trace is None:
         return None
     name = _working_on(sch).name_hint
@@ -119,7 +131,7 @@ def _by_trace(sch: Schedule, original: PrimFunc | None) -> tuple[OpInfo, ...] | 
         logger.debug("the trace does not fit the function it is said to begin with: %s", err)
         return None
     is_all = seal_of(replayed.mod[name]) == seal_of(sch.mod[name])
-    return op_info(until.mod[name]) if is_all else None
+    return until.mod[name] if is_all else None
 
 
 def resealed(func: PrimFunc, sch: Schedule, recorded: Recorded) -> PrimFunc:
@@ -144,8 +156,8 @@ def _op_in_layouts(
     found: dict[int, Place],
 ) -> OpInfo:
     """One op with attributes and tensors as they are now."""
-    ins = [_place(t, ref, then, found) for t, ref in zip(info.inputs, refs[0], strict=True)]
-    outs = [_place(t, ref, then, found) for t, ref in zip(info.outputs, refs[1], strict=True)]
+    ins = [place_of(t, ref, then, found) for t, ref in zip(info.inputs, refs[0], strict=True)]
+    outs = [place_of(t, ref, then, found) for t, ref in zip(info.outputs, refs[1], strict=True)]
     maps = [[place.layout for place in side] for side in (ins, outs)]
     same_dtypes = all(place.dtype is None for place in (*ins, *outs))
     if same_dtypes and all(m is not None and m.is_identity for side in maps for m in side):
@@ -162,7 +174,7 @@ def _op_in_layouts(
     )
 
 
-def _place(tensor: TensorInfo, ref: Ref, then: Accesses, found: dict[int, Place]) -> Place:
+def place_of(tensor: TensorInfo, ref: Ref, then: Accesses, found: dict[int, Place]) -> Place:
     """Where a tensor of an op is; one that no buffer ever held is as the op defines it."""
     if ref is None:
         return Place(LayoutMap.identity(len(tensor.shape)))

@@ -12,8 +12,10 @@ from ...errors import OpInfoError
 from ...graph import Shape, Symbol
 from ...tvm.types import Attrs
 from .accesses import Accesses, from_data
-from .layout_rules import layouts_of, sensitive
+from .layout_names import layouts_of
+from .layout_rules import sensitive
 from .pattern_kind import pattern_kind
+from .source import OP, PARAM, Source, from_plain, to_plain
 from .unknown import UNKNOWN, Unknown
 
 OP_INFO = "tefuse.op_info"
@@ -61,6 +63,7 @@ class OpInfo:
     blocks     the function's blocks that belong to it, in order
     within     the op whose blocks compute it, where it has none: it was inlined there
     composite  the one in whose kernel it is, if any
+    sources    where each input comes from (`Source`): an op's output, a parameter, a constant
     """
 
     name: str
@@ -72,6 +75,7 @@ class OpInfo:
     pattern: str = ""  # TVM's pattern kind: elemwise, broadcast, injective, comm_reduce, ...
     within: str = ""
     composite: str = ""
+    sources: tuple[Source, ...] = ()
 
     @property
     def layout_sensitive(self) -> tuple[str, ...]:
@@ -86,6 +90,7 @@ class OpInfo:
             "inputs": [_tensor_data(t) for t in self.inputs],
             "outputs": [_tensor_data(t) for t in self.outputs],
             "blocks": list(self.blocks), "within": self.within, "composite": self.composite,
+            "sources": list(map(to_plain, self.sources)),
         }  # fmt: skip
 
 
@@ -116,12 +121,16 @@ def describe(
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a function keeps: its ops, where their tensors are, and what layouts are read off."""
+    """What a function keeps: its ops, where their tensors are, and what layouts are read off.
+
+    `results` says for each output parameter of the function what it holds.
+    """
 
     ops: tuple[OpInfo, ...]
     refs: tuple[tuple[tuple[Ref, ...], tuple[Ref, ...]], ...]
     accesses: Accesses = field(repr=False)
     seal: str = ""
+    results: tuple[Source, ...] = ()
 
 
 def to_json(recorded: Recorded) -> str:
@@ -131,6 +140,7 @@ def to_json(recorded: Recorded) -> str:
         "refs": recorded.refs,
         "accesses": recorded.accesses.to_data(),
         "seal": recorded.seal,
+        "results": list(map(to_plain, recorded.results)),
     }
     return json.dumps(data, separators=(",", ":"))
 
@@ -142,7 +152,9 @@ def from_json(text: str) -> Recorded:
         ops = tuple(map(info_from, data["ops"]))
         refs = tuple((_refs(ins), _refs(outs)) for ins, outs in data["refs"])
         accesses = from_data(data["accesses"])
-        return _checked(Recorded(ops, refs, accesses, str(data["seal"])))
+        # A function of an older version says nothing of edges.
+        results = tuple(map(from_plain, data.get("results", ())))
+        return _checked(Recorded(ops, refs, accesses, str(data["seal"]), results))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as err:
         raise OpInfoError(
             f"the attribute {OP_INFO} is damaged: {type(err).__name__}: {err}"
@@ -162,7 +174,21 @@ def _checked(recorded: Recorded) -> Recorded:
                 _ = then.blocks[ref[1]].stores[0]
             elif ref is not None:
                 _ = then.shapes[then.params[ref[1]]]
+    _check_sources(recorded)
     return recorded
+
+
+def _check_sources(recorded: Recorded) -> None:
+    """Edges are between ops, and from parameters, that there are."""
+    counts = {info.name: len(info.outputs) for info in recorded.ops}
+    for info in recorded.ops:
+        if info.sources and len(info.sources) != len(info.inputs):
+            raise ValueError(f"{info.name}: {len(info.inputs)} inputs from {len(info.sources)}")
+    for source in (*(s for info in recorded.ops for s in info.sources), *recorded.results):
+        if source.kind == OP and not 0 <= source.index < counts.get(source.name, 0):
+            raise ValueError(f"no op has the output {source}")
+        if source.kind == PARAM:
+            _ = recorded.accesses.params[source.index]
 
 
 def info_from(data: Mapping[str, Any]) -> OpInfo:
@@ -172,7 +198,7 @@ def info_from(data: Mapping[str, Any]) -> OpInfo:
         {str(k): _value(v) for k, v in data["attrs"].items()},
         tuple(map(_tensor_from, data["inputs"])), tuple(map(_tensor_from, data["outputs"])),
         tuple(map(str, data["blocks"])), str(data["pattern"]), str(data["within"]),
-        str(data["composite"]),
+        str(data["composite"]), tuple(map(from_plain, data.get("sources", ()))),
     )  # fmt: skip
 
 

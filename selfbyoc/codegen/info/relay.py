@@ -27,6 +27,7 @@ from .lineage import labelled
 from .op_info import attach, record
 from .op_record import OpInfo, Ref, describe
 from .pattern_kind import name_of
+from .source import DATA, UNFOLLOWED, Source, of_constant, of_op, of_param
 
 logger = logging.getLogger(__name__)
 
@@ -119,9 +120,12 @@ def _described(
 ) -> PrimFunc:
     """The function with the ops whose stages it is made of."""
     place: dict[Any, Ref] = {operation: ("block", i) for i, operation in enumerate(names)}
-    for i, tensor in enumerate(args[:params]):
+    edges: dict[Any, Source] = {}
+    for i, tensor in enumerate(args):
         if isinstance(tensor.op, te.PlaceholderOp):
-            place[tensor.op] = ("param", i)
+            edges[tensor] = of_param(i) if i < params else Source(DATA, i - params)
+            if i < params:
+                place[tensor.op] = ("param", i)
     here = set(te_order(args))
     ops: list[OpInfo] = []
     refs = []
@@ -132,12 +136,23 @@ def _described(
         stages = [op for op in te_order(lowered.outputs) if op not in seen]
         seen.update(stages)
         blocks = tuple(names[op] for op in stages if op in names)
-        ops.append(replace(_info(lowered, ops), blocks=blocks))
+        sources = tuple(edges.get(t) or _number(t) for t in lowered.inputs)
+        ops.append(replace(_info(lowered, ops), blocks=blocks, sources=sources))
+        edges |= {t: of_op(ops[-1].name, i) for i, t in enumerate(lowered.outputs)}
         ins, outs = ([place.get(t.op) for t in s] for s in (lowered.inputs, lowered.outputs))
         refs.append((ins, outs))
     owners = {block: info.name for info in ops for block in info.blocks}
     func = labelled(func, owners)
-    return attach(func, record(func, ops, refs))
+    written = [t for t in args[:params] if not isinstance(t.op, te.PlaceholderOp)]
+    return attach(func, record(func, ops, refs, [edges.get(t, UNFOLLOWED) for t in written]))
+
+
+def _number(tensor: Tensor) -> Source:
+    """A number that Relay made a stage of."""
+    body = list(tensor.op.body) if isinstance(tensor.op, te.ComputeOp) else []
+    if len(body) != 1 or not isinstance(body[0], (tvm.tir.IntImm, tvm.tir.FloatImm)):
+        return UNFOLLOWED
+    return of_constant(body[0].value)
 
 
 def _info(lowered: _Lowered, before: Sequence[OpInfo]) -> OpInfo:

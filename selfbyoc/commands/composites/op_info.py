@@ -66,7 +66,7 @@ def _rows(table: OpTable) -> list[tuple[str, ...]]:
         rows.append(
             (
                 info.name, f"{info.kind}, {info.pattern}", ", ".join(marked),
-                _tensors(now.inputs), _tensors(now.outputs), _blocks(info), _blocks(now),
+                _inputs(now), _tensors(now.outputs), _blocks(info), _blocks(now),
             )
         )  # fmt: skip
     return rows
@@ -74,6 +74,14 @@ def _rows(table: OpTable) -> list[tuple[str, ...]]:
 
 def _text(value: object) -> str:
     return repr(value) if value is UNKNOWN or not isinstance(value, str) else value
+
+
+def _inputs(info: OpInfo) -> str:
+    """Each with where it comes from."""
+    return ", ".join(
+        f"{source!r}: {_tensors([tensor])}"
+        for source, tensor in zip(info.sources, info.inputs, strict=True)
+    )
 
 
 def _tensors(tensors: Sequence[TensorInfo]) -> str:

@@ -9,8 +9,11 @@ import numpy as np
 from tvm import relax
 
 from ...errors import UnsupportedOp
+from ...ops.softmax import NAN_TOO
 from ...ops.vocabulary import KINDS, written
-from ...tvm.types import Attr, Attrs, BlockBuilder, Expr, IRModule, Span
+from ...tvm import tir
+from ...tvm.types import Attr, Attrs, BlockBuilder, Expr, IRModule, PrimExpr, Span
+from ..padding import pad_widths
 from . import Constant
 from .register import call_of
 
@@ -50,6 +53,38 @@ def _conv1d_transpose(x: Expr, w: Expr, **a: Attr) -> Expr:
     return relax.op.nn.conv1d_transpose(x, w, **{**a, **one, "padding": list(a["padding"][1::2])})
 
 
+def _conv2d(x: Expr, w: Expr, pad_value: int = 0, **a: Attr) -> Expr:
+    """What the padding holds where that is not zero: padded by an op before."""
+    if not pad_value:
+        return relax.op.nn.conv2d(x, w, **a)
+    widths = pad_widths(a["data_layout"], a["padding"])
+    x = relax.op.nn.pad(x, [n for pair in widths for n in pair], "constant", pad_value)
+    return relax.op.nn.conv2d(x, w, **{**a, "padding": (0, 0, 0, 0)})
+
+
+def _softmax(x: Expr, axis: int, guarded: bool | str = False) -> Expr:
+    """Where it is guarded, rows of -inf alone give zeros; against NaN too, what would be NaN."""
+    found = relax.op.nn.softmax(x, axis)
+    if not guarded:
+        return found
+    zero, least = (relax.const(value, x.ty.dtype) for value in (0.0, float("-inf")))
+    if guarded == NAN_TOO:
+        return relax.op.where(relax.op.equal(found, found), found, zero)
+    is_empty = relax.op.equal(relax.op.max(x, axis, keepdims=True), least)
+    return relax.op.where(is_empty, zero, found)
+
+
+def _rounding(name: str, function: Callable[..., Expr]) -> Callable[..., Expr]:
+    """An op that TVM rounds halves to even by; the vocabulary's says how it was read."""
+
+    def write(*args: Expr, ties: str = "even", **attrs: Attr) -> Expr:
+        if ties != "even":
+            raise UnsupportedOp(f"op.{name}: ties={ties!r}; Relax rounds halves to even")
+        return function(*args, **attrs)
+
+    return write
+
+
 # Kinds that are not written as a call of their form's function with the kind's attributes.
 WRITE: dict[str, Callable[..., Expr]] = {
     "batch_matmul": _batch_matmul,
@@ -59,6 +94,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "clip": lambda x, a_min, a_max: relax.op.clip(x, a_min, a_max),
     "concatenate": lambda *xs, axis: relax.op.concat(list(xs), axis),
     "conv1d_transpose": _conv1d_transpose,
+    "conv2d": _conv2d,
     "dense": lambda x, w, out_dtype: relax.op.matmul(
         x, relax.op.permute_dims(w), out_dtype=out_dtype
     ),
@@ -68,7 +104,11 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "nn.pad": lambda x, pad_width, pad_mode, pad_value: relax.op.nn.pad(
         x, [n for pair in pad_width for n in pair], pad_mode, pad_value
     ),
+    "quantize": _rounding("quantize", lambda *args, **a: relax.op.quantize(*args, **a)),
     "rms_norm": _rms_norm,
+    "round": _rounding("round", relax.op.round),
+    "softmax": _softmax,
+    "stack": lambda *xs, axis: relax.op.stack(list(xs), axis),
 }
 
 
@@ -87,6 +127,11 @@ def function_of(kind: str) -> Callable[..., Expr] | None:
 def constant(array: np.ndarray) -> Expr:
     """A NumPy array as a constant of the IR."""
     return relax.const(array, str(array.dtype))
+
+
+def open_extent(name: str) -> PrimExpr:
+    """A size that is open."""
+    return tir.Var(name, "int64")
 
 
 def dtype_of(expr: Expr) -> str:

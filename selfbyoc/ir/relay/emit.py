@@ -10,9 +10,11 @@ import numpy as np
 from tvm import relay
 
 from ...errors import UnsupportedOp
+from ...ops.softmax import NAN_TOO
 from ...ops.vocabulary import KINDS, written
 from ...tvm import tvm
-from ...tvm.types import Attr, Attrs, Expr, IRModule, Span
+from ...tvm.types import Attr, Attrs, Expr, IRModule, PrimExpr, Span
+from ..padding import pad_widths
 from .register import call_of
 
 
@@ -45,10 +47,20 @@ def _requantize_call(x: Expr, **a: Attr) -> Expr:
     )
 
 
-def _conv2d(x: Expr, w: Expr, **a: Attr) -> Expr:
-    """relay.build wants channels and kernel_size written out (Conv2DWinogradRel, 0.17)."""
-    shape = dict(zip(a["kernel_layout"], relay.transform.InferTypeLocal(w).shape, strict=True))
-    size = {"channels": int(shape["O"]), "kernel_size": (int(shape["H"]), int(shape["W"]))}
+def _conv2d(x: Expr, w: Expr, pad_value: int = 0, **a: Attr) -> Expr:
+    """relay.build wants channels and kernel_size written out (Conv2DWinogradRel, 0.17). What the
+    padding holds where that is not zero: padded by an op before.
+    """
+    if pad_value:
+        widths = pad_widths(a["data_layout"], a["padding"])
+        x = relay.nn.pad(x, widths, pad_value=relay.const(pad_value, dtype_of(x)))
+        a = {**a, "padding": (0, 0, 0, 0)}
+    extents = [int(e) for e in relay.transform.InferTypeLocal(w).shape]
+    letters = [letter.upper() for letter in a["kernel_layout"] if letter.isalpha()]
+    shape = dict.fromkeys(letters, 1)
+    for letter, extent in zip(letters, extents, strict=True):
+        shape[letter] *= extent
+    size = {"channels": shape["O"], "kernel_size": (shape["H"], shape["W"])}
     return relay.nn.conv2d(x, w, **{**a, **size, "out_dtype": a["out_dtype"] or ""})
 
 
@@ -76,6 +88,29 @@ def _dense(x: Expr, w: Expr, out_dtype: str | None) -> Expr:
     if not fits:
         raise ValueError(f"expected a weight [units, {ours[-1] if ours else 'in'}], found {theirs}")
     return relay.nn.dense(x, w, out_dtype=out_dtype or "")
+
+
+def _softmax(x: Expr, axis: int, guarded: bool | str = False) -> Expr:
+    """Where it is guarded, rows of -inf alone give zeros; against NaN too, what would be NaN."""
+    found = relay.nn.softmax(x, axis)
+    if not guarded:
+        return found
+    zero, least = (relay.const(value, dtype_of(x)) for value in (0.0, float("-inf")))
+    if guarded == NAN_TOO:
+        return relay.where(relay.equal(found, found), found, zero)
+    is_empty = relay.equal(relay.max(x, axis, keepdims=True), least)
+    return relay.where(is_empty, zero, found)
+
+
+def _rounding(name: str, function: Callable[..., Expr]) -> Callable[..., Expr]:
+    """An op that TVM rounds halves away from zero by; the vocabulary's says how it was read."""
+
+    def write(*args: Expr, ties: str = "away", **attrs: Attr) -> Expr:
+        if ties != "away":
+            raise UnsupportedOp(f"op.{name}: ties={ties!r}; Relay rounds halves away from zero")
+        return function(*args, **attrs)
+
+    return write
 
 
 def _hard_swish(x: Expr) -> Expr:
@@ -108,11 +143,13 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "gelu_tanh": _gelu_tanh,
     "hard_swish": _hard_swish,
     "nn.pad": lambda x, value, **a: relay.nn.pad(x, pad_value=value, **a),
-    "quantize": lambda *args, **a: relay.qnn.op.quantize(*args, **a),
+    "quantize": _rounding("quantize", lambda *args, **a: relay.qnn.op.quantize(*args, **a)),
     "requantize": _requantize_call,
     "reshape": lambda x, shape: relay.reshape(x, shape),
     "rms_norm": _rms_norm,
+    "round": _rounding("round", relay.round),
     "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),
+    "softmax": _softmax,
 }
 
 
@@ -131,6 +168,11 @@ def function_of(kind: str) -> Callable[..., Expr] | None:
 def constant(array: np.ndarray) -> Expr:
     """A NumPy array as a constant of the IR: without its dtype, 0.17 narrows 64 bits to 32."""
     return relay.const(array, str(array.dtype))
+
+
+def open_extent(_: str) -> PrimExpr:
+    """A size that is open."""
+    return relay.Any()
 
 
 def dtype_of(expr: Expr) -> str:

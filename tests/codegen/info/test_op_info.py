@@ -10,7 +10,7 @@ import pytest
 from layouts import index_map, module, permuted, stacked
 
 import selfbyoc
-from selfbyoc import UNKNOWN, OpInfo, TensorInfo, op, op_info
+from selfbyoc import UNKNOWN, OpInfo, Source, TensorInfo, op, op_info
 from selfbyoc.codegen.info.accesses import OP_LABEL, accesses_of
 from selfbyoc.codegen.info.op_info import attach, recorded_of, resealed
 from selfbyoc.codegen.info.op_record import OP_INFO, from_json, info_from, to_json
@@ -45,6 +45,7 @@ def test_what_is_said_of_an_op(begin):
         outputs=(TensorInfo((1, 6, 5, 5), "float32", "NCHW"),),
         blocks=("conv2d_pad", "conv2d"),
         composite="under_test",
+        sources=(Source("param", 0), Source("param", 1)),
     )  # fmt: skip
     assert conv.layout_sensitive == ("data_layout", "kernel_layout", "out_layout")
     assert bias.attrs == {"axis": 1}

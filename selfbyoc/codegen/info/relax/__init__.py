@@ -13,16 +13,17 @@ from typing import Any
 
 from tvm import relax
 
-from ....ir.relax import read_call
+from ....ir.relax import Constant, read_call
 from ....ops.attrs import plain
 from ....ops.vocabulary import is_declared
-from ....tvm import tir, tvm
+from ....tvm import constant_numpy, tir, tvm
 from ....tvm.types import Attr, BlockBuilder, Expr, PrimFunc
 from ..accesses import blocks_of
 from ..lineage import labelled
 from ..op_info import attach, record, recorded_of
 from ..op_record import Ref, describe
 from ..pattern_kind import name_of
+from ..source import UNFOLLOWED, Source, of_constant, of_op, of_param
 
 logger = logging.getLogger(__name__)
 
@@ -85,12 +86,25 @@ def _attached(func: PrimFunc, call: Expr, lowered: Expr) -> PrimFunc | None:
     func = labelled(func, dict.fromkeys(names, info.name))
     params = _tensors(lowered.args[1])
     refs: list[Ref] = []
+    sources: list[Source] = []
     for argument in _tensors(relax.Tuple(call.args)):
         at = next((i for i, p in enumerate(params) if p.same_as(argument)), None)
         refs.append(None if at is None else ("param", at))
-    refs = refs[: len(ins)] if len(refs) >= len(ins) else [None] * len(ins)
-    results: list[Ref] = [("param", len(params) + i) for i in range(len(outs))]
-    return attach(func, record(func, [replace(info, blocks=tuple(names))], [(refs, results)]))
+        sources.append(_constant(argument) if at is None else of_param(at))
+    if len(refs) < len(ins):
+        refs, sources = [None] * len(ins), [UNFOLLOWED] * len(ins)
+    info = replace(info, blocks=tuple(names), sources=tuple(sources[: len(ins)]))
+    held: list[Ref] = [("param", len(params) + i) for i in range(len(outs))]
+    results = [of_op(info.name, i) for i in range(len(outs))]
+    return attach(func, record(func, [info], [(refs[: len(ins)], held)], results))
+
+
+def _constant(argument: Expr) -> Source:
+    """An argument that the PrimFunc has no parameter for: a number of its code."""
+    if not isinstance(argument, Constant):
+        return UNFOLLOWED
+    array = constant_numpy(argument)
+    return of_constant(array.item()) if array.size == 1 else UNFOLLOWED
 
 
 def _is_known(call: Expr) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ....tvm.types import Function, PrimFunc
 from ..accesses import OP_LABEL, blocks_of, label_of
 from ..op_info import attach, op_info, record, recorded_of
 from ..op_record import Recorded, Ref
+from ..source import PARAM, UNFOLLOWED, Source, of_param
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def _is_primitive(func: Function) -> bool:
     return func.attrs is not None and "Primitive" in func.attrs.keys()  # noqa: SIM118
 
 
-Source = tuple[str, int, int] | None  # ("param", position, 0) or ("part", number, output)
+Came = tuple[str, int, int] | None  # ("param", position, 0) or ("part", number, output)
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,20 @@ class _Part:
     """One call inside a fused function: its PrimFunc, and where its arguments come from."""
 
     func: PrimFunc
-    sources: Sequence[Source]
+    sources: Sequence[Came]
 
 
-def _parts(func: Function, mod: tvm.IRModule) -> list[_Part] | None:
-    """The calls of a fused function in order; None if it does more than call PrimFuncs."""
-    came: dict[Any, list[Source]] = {}
+@dataclass(frozen=True)
+class _Fused:
+    """The calls of a fused function in order, and what it returns."""
+
+    parts: Sequence[_Part]
+    results: Sequence[Came]
+
+
+def _parts(func: Function, mod: tvm.IRModule) -> _Fused | None:
+    """What a fused function is made of; None if it does more than call PrimFuncs."""
+    came: dict[Any, list[Came]] = {}
     position = 0
     for param in func.params:
         fields = param.ty.fields if isinstance(param.ty, relax.TupleType) else [param.ty]
@@ -82,11 +91,14 @@ def _parts(func: Function, mod: tvm.IRModule) -> list[_Part] | None:
                 came[binding.var] = [s for f in fields for s in came.get(f, [None])]
             else:
                 return None
-    return parts
+    last = func.body.body
+    returned = last.fields if isinstance(last, relax.Tuple) else [last]
+    return _Fused(parts, [s for value in returned for s in came.get(value, [None])])
 
 
-def _joined(fused: PrimFunc, parts: Sequence[_Part]) -> PrimFunc:
+def _joined(fused: PrimFunc, found: _Fused) -> PrimFunc:
     """The fused PrimFunc with the ops of its parts, its blocks labelled with their new names."""
+    parts = found.parts
     records = [recorded_of(part.func) for part in parts]
     if any(r is None for r in records):
         return fused
@@ -101,14 +113,41 @@ def _joined(fused: PrimFunc, parts: Sequence[_Part]) -> PrimFunc:
     func = _relabelled(fused, owners)
     starts = [sum(len(r.accesses.blocks) for r in known[:n]) for n in range(len(known))]
     now = [str(b.name_hint) for b in blocks]
+    edges = _Edges(parts, known, names)
     ops, refs = [], []
-    for n, (part, found, new) in enumerate(zip(parts, known, names, strict=True)):
-        for info, (ins, outs) in zip(op_info(part.func), found.refs, strict=True):
+    for n, (part, record_of, new) in enumerate(zip(parts, known, names, strict=True)):
+        for info, (ins, outs) in zip(op_info(part.func), record_of.refs, strict=True):
             mine = tuple(b for b, owner in zip(now, owners, strict=True) if owner == new[info.name])
-            ops.append(replace(info, name=new[info.name], blocks=mine))
+            sources = tuple(edges.inside(n, source) for source in info.sources)
+            ops.append(replace(info, name=new[info.name], blocks=mine, sources=sources))
             placed = [[_moved(r, n, parts, known, starts) for r in side] for side in (ins, outs)]
             refs.append((placed[0], placed[1]))
-    return attach(func, record(func, ops, refs))
+    return attach(func, record(func, ops, refs, list(map(edges.at, found.results))))
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Edges of the parts as edges of the fused function."""
+
+    parts: Sequence[_Part]
+    records: Sequence[Recorded]
+    names: Sequence[Mapping[str, str]]
+
+    def inside(self, part: int, source: Source) -> Source:
+        """What an op of this part reads."""
+        if source.kind == PARAM and source.index < len(self.parts[part].sources):
+            return self.at(self.parts[part].sources[source.index])
+        return source.renamed(self.names[part])
+
+    def at(self, came: Came) -> Source:
+        """A parameter of the fused function, or a result of a part."""
+        if came is None:
+            return UNFOLLOWED
+        kind, number, output = came
+        if kind == "param":
+            return of_param(number)
+        results = self.records[number].results
+        return self.inside(number, results[output]) if output < len(results) else UNFOLLOWED
 
 
 def _fresh_names(records: Sequence[Recorded]) -> list[dict[str, str]]:
