@@ -179,7 +179,9 @@ def test_pytorch_takes_what_its_own_exporter_writes(tmp_path):
          int64[2] ends = {0, 4}, int64 second = {1}>
         {
             first, other = Split<axis = 1>(x, sizes)
-            swish = HardSwish(first)
+            low, high = Split<axis = 2, num_outputs = 2>(first)
+            whole = Concat<axis = 2>(low, high)
+            swish = HardSwish(whole)
             gate = HardSigmoid<alpha = 0.16666667>(swish)
             mean = ReduceMean<keepdims = 0>(gate, pixels)
             a = Unsqueeze(mean, one)

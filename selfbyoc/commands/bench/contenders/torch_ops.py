@@ -158,9 +158,12 @@ def _gather(r: Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
 
 
 def _split(r: Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
-    """Sizes are an attribute, from opset 13 on an input."""
+    """Sizes are an attribute, from opset 13 on an input, or from 18 on a number of parts."""
+    x, axis = r.node(names[0]), a.get("axis", 0)
+    if "num_outputs" in a:
+        return r.call(r.torch.chunk, x, a["num_outputs"], axis)
     sizes = r.arrays[names[1]].tolist() if len(names) > 1 else list(a["split"])
-    return r.call(r.torch.split, r.node(names[0]), sizes, a.get("axis", 0))
+    return r.call(r.torch.split, x, sizes, axis)
 
 
 def _unsqueeze(r: Reader, names: Sequence[str], a: Attrs) -> torch.fx.Node:
