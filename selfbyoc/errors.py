@@ -123,12 +123,14 @@ class RaiseError(SelfbyocError, ValueError):
     op, and which attribute, input or output; empty where it is the function.
     """
 
-    def __init__(self, op: str, what: str, reason: str) -> None:
-        super().__init__(": ".join(part for part in (op, what, reason) if part))
-        self.op, self.what, self.reason = op, what, reason
+    def __init__(self, message: str, op: str = "", what: str = "") -> None:
+        super().__init__(message)
+        self.op, self.what = op, what
 
-    def __reduce__(self) -> tuple[type[RaiseError], tuple[str, str, str]]:
-        return RaiseError, (self.op, self.what, self.reason)
+    @classmethod
+    def of(cls, op: str, what: str, reason: str) -> RaiseError:
+        """`conv2d: input 0: reason`."""
+        return cls(": ".join(part for part in (op, what, reason) if part), op, what)
 
 
 class UnknownValue(SelfbyocError, ValueError):

@@ -110,6 +110,14 @@ max_pool2d + tanh: vectorised
   still known: max_pool2d (2, 2) NCHW
   agrees with NumPy: True
 """,
+    "call_of_a_library": """\
+conv2d (param 0, param 1) {'data_layout': 'NHWC', 'kernel_layout': 'HWIO', 'out_layout': 'NHWC'}
+bias_add (conv2d, param 2) {'axis': 3}
+relu (bias_add,) {}
+calls: bias, conv2d, relu
+agrees with the PrimFunc: True
+agrees with NumPy: True
+""",
     "rfc_functions": f"""\
 chain: one kernel, each op by itself: 1 x chain
 chain: as TVM fuses it: 2 of TVM's
@@ -124,7 +132,7 @@ int8_pair: all agree: True
 """,
 }
 ARGUMENTS = {"rfc_functions": ["chain", "int8_pair"]}
-WITHOUT_COMPOSITES = ("nhwc_network", "pass_on_pools", "rfc_functions")
+WITHOUT_COMPOSITES = ("call_of_a_library", "nhwc_network", "pass_on_pools", "rfc_functions")
 
 FOUR_USES = {  # C16
     "relay": """\

@@ -1,31 +1,28 @@
 """How the blocks of a function index its buffers: what layouts are read off.
 
-Index expressions are plain data, so that they can be kept in an attribute: a variable is its name,
-a constant an int, anything else `[operator, left, right]`.
+Index expressions are plain data, so that they can be kept in an attribute (index_data.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...tvm import dtype_of, is_reduction, param_buffers, region_buffer, tir, walk
-from ...tvm.rewrite import OPERATORS
 from ...tvm.types import Buffer, Expr, PrimExpr, PrimFunc, Stmt, TirNode
+from .guarded import LOADS, Guarded
+from .index_data import encoded
 
 OP_LABEL = "tefuse.op"  # annotation of a block: "<op>:<index of the block when recorded>"
 
 Extent = int | str | None  # a symbol's name; None for what is neither
 _BLOCKS = ("Block", "SBlock")
-_LOADS = ("BufferLoad", "TensorLoad")  # 0.17, 0.27
 
 
 @dataclass(frozen=True)
 class Access:
-    """One place where a block reads or writes; `index` is None where it is not made of integers,
-    variables and the operators below.
-    """
+    """One place where a block reads or writes; `index` is None where it cannot be data."""
 
     buffer: int
     index: tuple[Expr, ...] | None
@@ -133,6 +130,7 @@ class _Scan:
         stores: list[Access] = []
         loads: list[Access] = []
         values: list[Any] = []
+        guarded = Guarded(block)
 
         def visit(node: TirNode) -> None:
             kind = type(node).__name__
@@ -142,12 +140,13 @@ class _Scan:
                 stores.append(self._access(node.buffer, node.indices, names))
                 values.append(node.value)
             else:
-                loads.append(self._access(region_buffer(node), node.indices, names))
+                seen = {**names, **guarded.narrowed(node)}
+                loads.append(self._access(region_buffer(node), node.indices, seen))
 
-        walk(block.body, visit, *_BLOCKS, *_LOADS, "BufferStore")
-        copies = len(values) == 1 and type(values[0]).__name__ in _LOADS and block.init is None
+        walk(block.body, visit, *_BLOCKS, *LOADS, "BufferStore")
+        copies = len(values) == 1 and type(values[0]).__name__ in LOADS and block.init is None
         if block.init is not None:
-            walk(block.init, visit, *_LOADS, "BufferStore")
+            walk(block.init, visit, *LOADS, "BufferStore")
         written = {s.buffer for s in stores}
         stores += [a for a in loads if a.buffer in written]  # a sum reads itself
         loads = [a for a in loads if a.buffer not in written]
@@ -162,7 +161,7 @@ class _Scan:
     def _access(
         self, buffer: Buffer, indices: Sequence[PrimExpr], names: Mapping[PrimExpr, Expr]
     ) -> Access:
-        index = tuple(_encoded(i, names) for i in indices)
+        index = tuple(encoded(i, names) for i in indices)
         return Access(self._number(buffer), None if None in index else index)
 
 
@@ -189,42 +188,3 @@ def _extent(value: PrimExpr) -> int | None:
 def _extent_or_name(value: PrimExpr) -> Extent:
     """Of a symbol its name: axes of one name have one extent."""
     return str(value.name) if isinstance(value, tir.Var) else _extent(value)
-
-
-def _encoded(expr: PrimExpr, names: Mapping[PrimExpr, Expr]) -> Expr | None:
-    kind = type(expr).__name__
-    if kind == "IntImm":
-        return int(expr.value)
-    if kind == "Cast":
-        return _encoded(expr.value, names)
-    if kind in OPERATORS:
-        left, right = _encoded(expr.a, names), _encoded(expr.b, names)
-        return None if left is None or right is None else (kind, left, right)
-    return names.get(expr) if isinstance(expr, tir.Var) else None
-
-
-def variables(expr: Expr) -> Iterator[str]:
-    """The variables in an expression."""
-    if isinstance(expr, str):
-        yield expr
-    elif isinstance(expr, tuple):
-        yield from variables(expr[1])
-        yield from variables(expr[2])
-
-
-def substituted(expr: Expr, new: Mapping[str, Expr]) -> Expr:
-    """The expression with variables replaced."""
-    if isinstance(expr, str):
-        return new.get(expr, expr)
-    if isinstance(expr, tuple):
-        return (expr[0], substituted(expr[1], new), substituted(expr[2], new))
-    return expr
-
-
-def decoded(expr: Expr, env: Mapping[str, PrimExpr]) -> PrimExpr:
-    """The expression as TIR over the given variables."""
-    if isinstance(expr, str):
-        return env[expr]
-    if isinstance(expr, int):
-        return tir.IntImm("int32", expr)
-    return OPERATORS[expr[0]](decoded(expr[1], env), decoded(expr[2], env))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...tvm import Analyzer, tir, tvm
 from ...tvm.types import Expr
-from .accesses import Extent, decoded
+from .accesses import Extent
+from .index_data import decoded, part_of, variables
 
 WHOLE, OUTER, INNER = "whole", "outer", "inner"
 Pair = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # an index when recorded, and now
@@ -94,7 +95,7 @@ class Prover:
 
     def __init__(self, extents: Mapping[str, int]) -> None:
         self.analyzer = Analyzer()
-        self.vars = {name: tir.Var(name, "int32") for name in extents}
+        self.vars: dict[Expr, Any] = {name: tir.Var(name, "int32") for name in extents}
         for name, extent in extents.items():
             if extent > 0:  # 0: not known when compiling
                 self.analyzer.bind(self.vars[name], tvm.ir.Range(0, extent))
@@ -103,8 +104,26 @@ class Prover:
         """Whether they are equal whatever the variables are."""
         if one == other:
             return True
-        a, b = decoded(one, self.vars), decoded(other, self.vars)
-        return bool(self.analyzer.can_prove_equal(a, b))
+        env = self._where({*variables(one), *variables(other)})
+        return bool(self.analyzer.can_prove_equal(decoded(one, env), decoded(other, env)))
+
+    def _where(self, names: Collection[str]) -> MutableMapping[Expr, Any]:
+        """The variables; an axis of which one of the names sees a part is in that part for all."""
+        ranges: dict[str, tuple[int, int]] = {}
+        for name in names:
+            if (found := part_of(name)) is not None:
+                axis, low, high = found
+                first, last = ranges.get(axis, (low, high))
+                ranges[axis] = (max(low, first), min(high, last))
+        if not ranges:
+            return self.vars
+        env = dict(self.vars)
+        for axis, (low, high) in ranges.items():
+            step = tir.Var(axis, "int32")
+            self.analyzer.bind(step, tvm.ir.Range(0, max(high - low, 1)))
+            same = [n for n in names if (part := part_of(n)) is not None and part[0] == axis]
+            env |= dict.fromkeys([axis, *same], step + low)
+        return env
 
 
 def infer(

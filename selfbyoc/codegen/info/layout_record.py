@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ...tvm.types import Expr
-from .accesses import Access, Accesses, BlockAccesses, substituted
+from .accesses import Access, Accesses, BlockAccesses
+from .index_data import scoped, substituted
 
 Index = tuple[Expr, ...]
-
-
-def _scoped(expr: Expr, label: str) -> Expr:
-    """Axis names of different blocks are different variables."""
-    if isinstance(expr, str):
-        return f"{label}/{expr}"
-    if isinstance(expr, tuple):
-        return (expr[0], _scoped(expr[1], label), _scoped(expr[2], label))
-    return expr
 
 
 def index_of(access: Access, label: str) -> Index | None:
     """The index of an access, its axes named after the block."""
     if access.index is None:
         return None
-    return tuple(_scoped(expr, label) for expr in access.index)
+    return tuple(scoped(expr, label) for expr in access.index)
 
 
 class Inlined:

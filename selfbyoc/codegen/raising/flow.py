@@ -21,7 +21,7 @@ def check_flow(recorded: Recorded, now: Accesses, needed: Sequence[OpInfo]) -> N
         after = _read_by(now, first, first + position)
         if before != after:
             text = f"was computed of parameters {sorted(before)}, is of {sorted(after)}"
-            raise RaiseError("", what, f"{text}: the function was edited")
+            raise RaiseError.of("", what, f"{text}: the function was edited")
 
 
 def _read_by(accesses: Accesses, inputs: int, param: int) -> set[int]:

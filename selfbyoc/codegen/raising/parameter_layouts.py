@@ -43,7 +43,7 @@ def _access(sch: Schedule, param: int, buffer: Buffer) -> tuple[Block, tuple[str
             for index, region in enumerate(regions):
                 if region_buffer(region).same_as(buffer):
                     return block, (side, index)
-    raise RaiseError("", f"parameter {param}", "no block reads or writes it")
+    raise RaiseError.of("", f"parameter {param}", "no block reads or writes it")
 
 
 def index_map(layout: LayoutMap) -> IndexMap:

@@ -30,7 +30,7 @@ class Parameters:
         self.then, self.now, self.found = recorded.accesses, now, found
         if len(now.params) != len(self.then.params):
             text = f"{len(self.then.params)} parameters were recorded, found {len(now.params)}"
-            raise RaiseError("", "parameters", text)
+            raise RaiseError.of("", "parameters", text)
         buffers = [b for b in param_buffers(func) if hasattr(b, "shape")]
         self.first_result = len(buffers) - len(recorded.results)
         names = _unique([str(b.name) for b in buffers])
@@ -70,19 +70,19 @@ class Parameters:
         shape, dtype = self._recorded(param)
         if not _same(shape, tensor.shape):
             text = f"{self.named(param)} comes packed as {list(shape)}, which is no layout of "
-            raise RaiseError(info.name, what, f"{text}{list(tensor.shape)}; stack it unpacked")
+            raise RaiseError.of(info.name, what, f"{text}{list(tensor.shape)}; stack it unpacked")
         if place.dtype is not None:
             text = f"{self.named(param)} was {dtype} and is another dtype now"
-            raise RaiseError(info.name, what, text)
+            raise RaiseError.of(info.name, what, text)
         if place.layout is None:
-            raise RaiseError(info.name, what, self.why(param))
+            raise RaiseError.of(info.name, what, self.why(param))
         return self.inputs[param], place.layout
 
     def returned(self, param: int, what: str) -> tuple[Value, tuple[Any, ...], LayoutMap]:
         """A parameter that the function returns as it came."""
         layout = self._place(param).layout
         if layout is None:
-            raise RaiseError("", what, self.why(param))
+            raise RaiseError.of("", what, self.why(param))
         return self.inputs[param], self._recorded(param)[0], layout
 
     def result_at(self, position: int) -> int:

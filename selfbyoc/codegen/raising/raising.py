@@ -47,9 +47,11 @@ def raise_ops(
         func = at_last_layout(func, original) or scheduled_function(func)
     recorded = recorded_of(func)
     if recorded is None:
-        raise RaiseError("", "", f"the PrimFunc has no op info (attribute {OP_INFO})")
+        raise RaiseError.of("", "", f"the PrimFunc has no op info (attribute {OP_INFO})")
     if not recorded.results:
-        raise RaiseError("", "", "the op info says nothing of edges: an older version recorded it")
+        raise RaiseError.of(
+            "", "", "the op info says nothing of edges: an older version recorded it"
+        )
     return _Raising(func, recorded, materialize).graph()
 
 
@@ -114,7 +116,7 @@ class _Raising:
                 place = place_of(tensor, ref, self.recorded.accesses, self.found)
             if place.dtype is not None:
                 reason = f"the function keeps it in another dtype than {tensor.dtype}"
-                raise RaiseError(name, f"output {index}", reason)
+                raise RaiseError.of(name, f"output {index}", reason)
             self.layouts[key] = place.layout if ref is not None else None
         return self.layouts[key]
 
@@ -174,7 +176,7 @@ class _Raising:
         if not self.materialize:
             what = missing(info, ins, wanted)
             reason = f"{info.kind} has no form in this layout of its tensors"
-            raise RaiseError(info.name, what, reason)
+            raise RaiseError.of(info.name, what, reason)
         return next(forms(info, ins, wanted))
 
     def _read(self, info: OpInfo, index: int) -> _Held:
@@ -198,7 +200,7 @@ class _Raising:
             name = f"constant_{source.index}"
             made = Value(shape, tensor.dtype, name, is_constant=True, data=array)
             return _Held(made, shape, own)
-        raise RaiseError(info.name, f"input {index}", "recording could not follow its source")
+        raise RaiseError.of(info.name, f"input {index}", "recording could not follow its source")
 
     def _result(self, position: int, source: Source) -> Value:
         """What an output parameter holds, as it is laid out."""
@@ -208,10 +210,10 @@ class _Raising:
         elif source.kind == PARAM:
             held = _Held(*self.params.returned(source.index, what))
         else:
-            raise RaiseError("", what, f"it is no op's result, but {source!r}")
+            raise RaiseError.of("", what, f"it is no op's result, but {source!r}")
         layout = self.params.result_layout(position, len(held.shape))
         if layout is None:
-            raise RaiseError(source.name, what, self.params.why(self.params.result_at(position)))
+            raise RaiseError.of(source.name, what, self.params.why(self.params.result_at(position)))
         return self.calls.change(held.value, held.shape, held.layout, layout)
 
 

@@ -78,7 +78,7 @@ def _planned(name: str, func: PrimFunc, new: PrimFunc) -> _Planned | None:
     maps = parameter_maps(new)
     for param, layout in enumerate(maps):
         if layout is None:
-            raise RaiseError(name, f"parameter {param}", "op info cannot follow its new layout")
+            raise RaiseError.of(name, f"parameter {param}", "op info cannot follow its new layout")
     return _Planned(new, [layout for layout in maps if layout is not None])
 
 
