@@ -18,10 +18,11 @@ from ..tvm import GENERATION, TVMError, make_target, tvm
 from ..tvm.types import Expr, IRModule, NDArray, Target
 from .extents import check_addressable, sizes_told
 from .guard import Guard, settled
-from .layouts.levels import Decided, with_levels_in_order
+from .layouts.in_order import Decided
 from .layouts.record import told_layouts
+from .layouts.undone import undone
+from .marked import Partitioning as Partitioning
 from .nothing_matched import warn_of_nothing
-from .partitioning import Partitioning as Partitioning
 from .refusal import Place, Refusal
 from .report import REPORT, Report
 from .source_names import names_of
@@ -129,9 +130,10 @@ def decide_on(
         decided = decide(prepared, registry, target=target, strict=strict, refused=refused)
         return prepared, *decided
 
-    prepared, matches, first = with_levels_in_order(
-        told(ir.prepare(mod, params)), lambda new: told(ir.prepare(new, None))
-    )
+    def again(new: tvm.IRModule) -> Decided:
+        return told(ir.prepare(new, None))
+
+    prepared, matches, first = undone(told(ir.prepare(mod, params)), again)
     first = replace(first, layouts=first.layouts or told_layouts(mod))
     widened = {source for match in matches for source in _widened(match)}
     if first.left.keys().isdisjoint(_SAID_OF_FLOATS) and not widened:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from ..errors import InputError
-from .partitioning import Partitioning
+from .marked import Partitioning
 from .refusal import Place, Refusal
 
 Guard = Callable[[Partitioning], Mapping[Place, Refusal]]

@@ -25,6 +25,7 @@ _OTHERS = (
 _OURS = (k.name for k in (*elementwise.KINDS, *activations.KINDS))
 ON_ELEMENTS = frozenset({*_OURS, *_OTHERS}) - {"bias_add"}
 KERNEL_LAYOUTS = {"NCHW": "OIHW", "NHWC": "HWIO"}
+_OF_KIND = {"conv2d": KERNEL_LAYOUTS, "conv2d_transpose": {"NCHW": "IOHW"}}
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,10 @@ def axes_of(call: OpCall, data_layout: str | None = None) -> Axes | None:
     """
     if call.kind in ON_ELEMENTS:
         return _on_elements(call)
-    if call.kind == "conv2d":
-        return None if data_layout is None else _convolution(call, data_layout)
+    if call.kind in _OF_KIND:
+        wanted = _OF_KIND[call.kind].get(data_layout or "")
+        return None if data_layout is None or not wanted else _convolution(
+            call, data_layout, wanted)  # fmt: skip
     rule = _RULES.get(call.kind)
     return None if rule is None else rule(call)
 
@@ -191,7 +194,7 @@ def _pool(call: OpCall) -> Axes | None:
     )
 
 
-def _convolution(call: OpCall, data_layout: str) -> Axes | None:
+def _convolution(call: OpCall, data_layout: str, wanted: str) -> Axes | None:
     """To the layout that was asked for, the weight with it; one that is there already stays."""
     data, kernel = call.attrs["data_layout"], call.attrs["kernel_layout"]
     same = sorted(data) == sorted(data_layout) and sorted(kernel) == sorted("OIHW")
@@ -199,9 +202,14 @@ def _convolution(call: OpCall, data_layout: str) -> Axes | None:
         return None
     channels = [v.shape[data.index("C")] for v in (call.inputs[0], call.outputs[0])]
     found = [call.inputs[1].shape[kernel.index(letter)] for letter in "IO"]
-    if None in channels or found != [channels[0] // call.attrs["groups"], channels[1]]:
+    of_group = "I" if call.kind == "conv2d" else "O"
+    if None in channels:
+        return None
+    expected = [c // (call.attrs["groups"] if letter == of_group else 1)
+                for letter, c in zip("IO", channels, strict=True)]  # fmt: skip
+    if found != expected:
         return None  # a depthwise weight as [channels, multiplier]
-    wanted, forced = KERNEL_LAYOUTS[data_layout], tuple(map(data.index, data_layout))
+    forced = tuple(map(data.index, data_layout))
 
     def attrs(order: Order) -> dict[str, Attr]:
         known = {n: v for n, v in call.attrs.items() if n != "out_layout"}

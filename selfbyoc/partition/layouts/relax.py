@@ -9,10 +9,15 @@ from tvm import relax
 from ...graph import OpCall
 from ...ir.reader import Written
 from ...ir.relax import Constant
-from ...tvm import tvm
+from ...ir.relax.rewrite import rewritten as rewritten_main
+from ...ir.rewriting import Editor, Made
+from ...tvm import tir, tvm
 from ...tvm.types import Expr
 from ..relax import without_item_calls
 from .axes import Order
+from .blocks import Parts, is_blocked, plain
+from .elements import as_ops
+from .index_maps import joined_axes, joining, split_axes, splitting
 from .rewrite import Rewriter
 
 if TYPE_CHECKING:
@@ -34,7 +39,55 @@ def unsupported(mod: tvm.IRModule) -> str:
 
 def transposed(call: OpCall) -> Order | None:
     """The axes that an op transposes by, if that is what it does."""
-    return tuple(call.attrs["axes"]) if call.kind == "transpose" else None
+    if call.kind == "transpose":
+        return tuple(call.attrs["axes"])
+    if call.kind != "layout_transform":
+        return None
+    (expr,) = (s for s in call.sources if isinstance(s, relax.Call))
+    both = _layouts(expr.attrs.index_map)
+    if both is None or any(map(is_blocked, both)):
+        return None
+    return tuple(axis for axis, _ in both[1])
+
+
+def moves(made: Made) -> tuple[Parts, Parts] | None:
+    """From which layout to which a layout_transform moves, blocks or not."""
+    if made.name != "layout_transform" or made.raw["pad_value"] is not None:
+        return None
+    return _layouts(made.raw["index_map"])
+
+
+def _layouts(index_map: tir.IndexMap) -> tuple[Parts, Parts] | None:
+    inputs, results = list(index_map.initial_indices), list(index_map.final_indices)
+    blocks = split_axes(inputs, results)
+    if blocks is not None:
+        return plain(len(inputs)), blocks
+    blocks = joined_axes(inputs, results)
+    return None if blocks is None else (blocks, plain(len(results)))
+
+
+def moved(to: Editor, x: Expr, source: Parts, target: Parts) -> Expr:
+    """A tensor in another layout, of which one is plain."""
+    index_map = splitting(target) if not is_blocked(source) else joining(source)
+    return to.call("layout_transform", x, index_map)
+
+
+def raised(mod: tvm.IRModule) -> tuple[tvm.IRModule, int]:
+    """The module with the ops that lowered functions on elements are, and how many there were."""
+    count = 0
+
+    def op_of(made: Made, to: Editor) -> Expr | None:
+        nonlocal count
+        if made.name != "call_tir" or len(made.args) != 2 or not to.is_tensor(made.call):
+            return None
+        args, func = to.fields(made.args[1]) or [made.args[1]], mod[made.args[0]]
+        if not isinstance(func, tir.PrimFunc) or not all(map(to.is_tensor, args)):
+            return None
+        done = as_ops(func, args, to)
+        count += done is not None
+        return done
+
+    return rewritten_main(mod, op_of), count
 
 
 def rewritten(mod: tvm.IRModule, written: Written, rewriter: Rewriter) -> tvm.IRModule:

@@ -9,9 +9,11 @@ from tvm import relay
 from ...graph import OpCall
 from ...ir.reader import Written
 from ...ir.relay.walk import children, postorder, rebuild
+from ...ir.rewriting import Editor, Made
 from ...tvm import tvm
 from ...tvm.types import Expr
 from .axes import Order
+from .blocks import Parts, letters_of, parts_of, text_of
 from .rewrite import Rewriter
 
 if TYPE_CHECKING:
@@ -36,6 +38,26 @@ def transposed(call: OpCall) -> Order | None:
     if not source.isupper() or not source.isalpha() or sorted(source) != sorted(target):
         return None  # blocks of an axis, such as NCHW8c
     return tuple(map(source.index, target))
+
+
+def moves(made: Made) -> tuple[Parts, Parts] | None:
+    """From which layout to which a layout_transform moves, blocks or not."""
+    if made.name != "layout_transform":
+        return None
+    source, target = str(made.raw["src_layout"]), str(made.raw["dst_layout"])
+    letters = letters_of(source if source.isupper() else target)
+    before, after = parts_of(source, letters), parts_of(target, letters)
+    return None if before is None or after is None else (before, after)
+
+
+def moved(to: Editor, x: Expr, source: Parts, target: Parts) -> Expr:
+    """A tensor in another layout."""
+    return to.call("layout_transform", x, text_of(source), text_of(target))
+
+
+def raised(mod: tvm.IRModule) -> tuple[tvm.IRModule, int]:
+    """The module: Relay calls no lowered functions."""
+    return mod, 0
 
 
 def rewritten(mod: tvm.IRModule, written: Written, rewriter: Rewriter) -> tvm.IRModule:
