@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from ...tvm import Analyzer, tir, tvm, walk
@@ -41,8 +42,10 @@ class Guarded:
     def _note(self, condition: PrimExpr, then: TirNode, otherwise: TirNode | None) -> None:
         for branch, holds in ((then, condition), (otherwise, tir.Not(condition))):
             if branch is not None:
-                walk(branch, lambda load, c=holds: self.guards.setdefault(load, []).append(c),
-                     *LOADS)  # fmt: skip
+                walk(branch, partial(self._guard, holds), *LOADS)
+
+    def _guard(self, condition: PrimExpr, load: TirNode) -> None:
+        self.guards.setdefault(load, []).append(condition)
 
     def narrowed(self, load: TirNode) -> dict[PrimExpr, Expr]:
         """Axes of which a read sees a part only: the names of their variables."""

@@ -123,7 +123,7 @@ def _described(
     edges: dict[Any, Source] = {}
     for i, tensor in enumerate(args):
         if isinstance(tensor.op, te.PlaceholderOp):
-            edges[tensor] = of_param(i) if i < params else Source(DATA, i - params)
+            edges[_place(tensor)] = of_param(i) if i < params else Source(DATA, i - params)
             if i < params:
                 place[tensor.op] = ("param", i)
     here = set(te_order(args))
@@ -136,15 +136,21 @@ def _described(
         stages = [op for op in te_order(lowered.outputs) if op not in seen]
         seen.update(stages)
         blocks = tuple(names[op] for op in stages if op in names)
-        sources = tuple(edges.get(t) or _number(t) for t in lowered.inputs)
+        sources = tuple(edges.get(_place(t)) or _number(t) for t in lowered.inputs)
         ops.append(replace(_info(lowered, ops), blocks=blocks, sources=sources))
-        edges |= {t: of_op(ops[-1].name, i) for i, t in enumerate(lowered.outputs)}
+        edges |= {_place(t): of_op(ops[-1].name, i) for i, t in enumerate(lowered.outputs)}
         ins, outs = ([place.get(t.op) for t in s] for s in (lowered.inputs, lowered.outputs))
         refs.append((ins, outs))
     owners = {block: info.name for info in ops for block in info.blocks}
     func = labelled(func, owners)
     written = [t for t in args[:params] if not isinstance(t.op, te.PlaceholderOp)]
-    return attach(func, record(func, ops, refs, [edges.get(t, UNFOLLOWED) for t in written]))
+    results = [edges.get(_place(t), UNFOLLOWED) for t in written]
+    return attach(func, record(func, ops, refs, results))
+
+
+def _place(tensor: Tensor) -> tuple[TeOperation, int]:
+    """What a tensor is known by: two of no axes cannot be compared."""
+    return tensor.op, int(tensor.value_index)
 
 
 def _number(tensor: Tensor) -> Source:

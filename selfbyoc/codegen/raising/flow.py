@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...errors import RaiseError
 from ..info.accesses import Accesses
-from ..info.op_record import OpInfo, Recorded
+from ..info.op_record import Recorded
 
 
-def check_flow(recorded: Recorded, now: Accesses, needed: Sequence[OpInfo]) -> None:
+def check_flow(recorded: Recorded, now: Accesses) -> None:
     """Each result is computed of the parameters of which it was. Schedules never change that; who
     edits a function may. Raises RaiseError.
     """

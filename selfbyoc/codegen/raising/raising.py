@@ -96,7 +96,7 @@ class _Raising:
         self.readers = _readers(recorded)
         self.needed = _needed(recorded, self.ops)
         if self.found is not None:
-            check_flow(recorded, now, self.needed)
+            check_flow(recorded, now)
 
     def graph(self) -> OpGraph:
         for info in self.needed:
