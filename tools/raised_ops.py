@@ -22,7 +22,7 @@ another layout by `transform_layout`. Weights are unpacked. Made with {tvm} by
 - `yes`: every attribute is in the new layouts, and no op was added.
 - `yes, 2 changes`: so many transposes and reshapes stand around ops that have no form in the layout
   of their tensors (`materialize=False` refuses there), or between two ops that disagree.
-- A number in brackets is a reason, below. Layouts that do not divide a case's sizes are left out.
+- `no (1)`: refused, for the reason below. Layouts that do not divide a case's sizes are left out.
 
 """
 
