@@ -203,8 +203,8 @@ def test_register_compute_makes_no_op():
 
 
 def test_what_require_datatype_is():
-    """A17: as docs/faq.md says. Without `super().__init__()` it is the attribute that is missing;
-    set, the callback sees types. Matching here sees them always.
+    """A17: as docs/discussions.md says. Without `super().__init__()` it is the attribute that is
+    missing; set, the callback sees types. Matching here sees them always.
     """
     x = relay.var("x", shape=(4, 6))
     body = relay.nn.relu(relay.nn.relu(x))
