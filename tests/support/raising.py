@@ -19,6 +19,7 @@ from selfbyoc.codegen.info.op_info import recorded_of
 from selfbyoc.codegen.raising.parameter_layouts import index_map, with_parameter_layouts
 from selfbyoc.graph import Value
 from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.runtime.tolerance import longest_reduction
 from selfbyoc.tvm import GENERATION, tvm
 
 
@@ -156,6 +157,15 @@ def reference(kernel: Kernel, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What the kernel's ops compute, in NumPy."""
     wide = [a.astype("float64") if a.dtype.kind == "f" else a for a in arrays]
     return evaluate(kernel.source.graph, wide)
+
+
+def reduction_of(kernel: Kernel) -> int:
+    """How many products a result is of, for the tolerance; what a recurrent op rounds in one step,
+    the next ones take up.
+    """
+    ops = kernel.source.graph.ops
+    steps = [c.inputs[0].shape[0] for c in ops if c.kind in ("gru", "lstm", "peephole_lstm", "rnn")]
+    return longest_reduction(kernel.source.graph) * max(steps, default=1)
 
 
 def laid_out(arrays: Sequence[np.ndarray], cell: Cell | None, first: int = 0) -> list[np.ndarray]:

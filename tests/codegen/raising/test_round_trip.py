@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 from harness import CASES
-from raising import arrays_for, cells, kernel_of, laid_out, reference, run_by_tvm, transformed
+from raising import (
+    arrays_for,
+    cells,
+    kernel_of,
+    laid_out,
+    reduction_of,
+    reference,
+    run_by_tvm,
+    transformed,
+)
 from scripts import tool
 
 from selfbyoc import BUILTIN, emit, host_target, raise_ops, with_plain_layouts
-from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.tvm import GENERATION
 
 ROOT = Path(__file__).parents[3]
@@ -24,7 +33,7 @@ def test_the_numbers_of_every_cell(composite, case):
     kernel = kernel_of(composite, case)
     stacked, scheduled = kernel.schedule(host_target())
     arrays = arrays_for(kernel, case)
-    wanted, reduction = reference(kernel, arrays), longest_reduction(kernel.source.graph)
+    wanted, reduction = reference(kernel, arrays), reduction_of(kernel)
     functions = [(None, stacked.func), (None, scheduled.mod["main"])]
     functions += [(cell, transformed(stacked.func, cell)) for cell in cells(stacked.func)]
     for cell, func in functions:
