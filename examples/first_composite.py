@@ -54,7 +54,7 @@ def schedule(sch, ops, target):
     sch.vectorize(j_inner)
     # 3. The products move under the tile: they stay in registers until the epilogue reads them.
     tile, _, _ = sch.get_loops(ops.relu.block)
-    sch.compute_at(ops.dense.block, tile)
+    sch.compute_at(ops.dense.block, tile, preserve_unit_loops=True)
     sch.set_scope(ops.dense.block, 0, "local")
     _, i_inner, j_inner, k = sch.get_loops(ops.dense.block)
     sch.reorder(k, i_inner, j_inner)
@@ -80,7 +80,10 @@ dense_bias_relu = Composite(
     check=check,
     compute={"dense": dense},
     pack={"weight": transposed},
-    cases=(Case(x=(24, 37), weight=(48, 37), bias=(48,), constants=("weight", "bias")),),
+    cases=(
+        Case(x=(24, 37), weight=(48, 37), bias=(48,), constants=("weight", "bias")),
+        Case(x=(8, 1), weight=(16, 1), bias=(16,), constants=("weight", "bias")),
+    ),
     why="the result leaves the registers only when it is finished",
 )
 
