@@ -161,11 +161,12 @@ def reference(kernel: Kernel, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def reduction_of(kernel: Kernel) -> int:
     """How many products a result is of, for the tolerance; what a recurrent op rounds in one step,
-    the next ones take up.
+    the next ones take up, and places in an image are rounded by as much as it is long.
     """
     ops = kernel.source.graph.ops
+    pixels = [max(c.inputs[0].shape[2:]) for c in ops if c.kind == "resize2d"]
     steps = [c.inputs[0].shape[0] for c in ops if c.kind in ("gru", "lstm", "peephole_lstm", "rnn")]
-    return longest_reduction(kernel.source.graph) * max(steps, default=1)
+    return longest_reduction(kernel.source.graph) * max([*steps, *pixels, 1])
 
 
 def laid_out(arrays: Sequence[np.ndarray], cell: Cell | None, first: int = 0) -> list[np.ndarray]:
