@@ -19,6 +19,7 @@ import numpy as np
 from ..ir.rewriting import Editor, Made
 from ..tvm.types import Expr
 
+MOST = 1 << 20  # elements of a constant that is repeated: those of a mask, for each picture
 OPS = ("add", "subtract", "multiply", "divide")
 
 
@@ -37,7 +38,10 @@ def between_reshapes(made: Made, to: Editor) -> Expr | None:
             continue
         if _numbers(to, moved.call) != between or 0 in shape:
             continue  # the constant has axes of its own, or there is nothing
-        told = to.constant(np.ascontiguousarray(in_axes(constant, between, shape)))
+        moved_along = in_axes(constant, between, shape)
+        if moved_along.size > max(constant.size, MOST):
+            continue
+        told = to.constant(np.ascontiguousarray(moved_along))
         return to.emit(inner.kind, *((x, told) if side == 0 else (told, x)))
     return None
 

@@ -64,7 +64,8 @@ def regions_of(side: Side) -> list[Region]:
         found.append(place)
     if len(found) > 1 and len(found[-1].places) < THIN:
         found[-2:] = [found[-2].joined(found[-1])]
-    return found if sum(r.products for r in found) <= WORTH * whole.products else [whole]
+    saves = sum(region.products for region in found) <= WORTH * whole.products
+    return found if saves and len(found) > 1 else [whole]
 
 
 def in_regions(made: Made, to: Editor) -> Expr | None:

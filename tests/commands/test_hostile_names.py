@@ -27,7 +27,7 @@ NAMES = {
     "markup": "x[red]y[/nothing][link=file:///etc/passwd]",
     "html": "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>",
     "graphviz": '<<B>b</B>>\\N\\G"; shape=none',
-    "path": "../../../../tmp/x/..",
+    "path": "../../../../x/..",
     "long": "x" * 100_000,
     "dot": "out",
     "empty": " ",

@@ -7,6 +7,7 @@ import selfbyoc
 from selfbyoc import op
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
+from selfbyoc.ops.layout_text import parts_of
 from selfbyoc.partition.generation import ir as partitioner
 from selfbyoc.partition.layouts import blocks
 from selfbyoc.partition.layouts.folded_back import folded_back
@@ -31,10 +32,10 @@ NCHW16C = ((0, 0), (1, 0), (2, 0), (3, 0), (1, 16))
     ],
 )
 def test_what_a_layout_says(layout, letters, wanted):
-    parts = blocks.parts_of(layout, letters)
+    parts = parts_of(layout, letters)
     assert parts == wanted
     if wanted is not None and letters == "NCHW":
-        assert blocks.parts_of(blocks.text_of(parts), "ABCD") == parts
+        assert parts_of(blocks.text_of(parts), "ABCD") == parts
 
 
 def packed(array, parts):
@@ -54,7 +55,7 @@ def packed(array, parts):
 
 @pytest.mark.parametrize("layout", ["OIHW", "HWIO", "OIHW16i8o", "OHWI8o", "OIHW4i8o4i"])
 def test_a_constant_is_unpacked(layout):
-    parts = blocks.parts_of(layout, "OIHW")
+    parts = parts_of(layout, "OIHW")
     array = np.random.default_rng(0).standard_normal((24, 32, 3, 1)).astype("float32")
     np.testing.assert_array_equal(blocks.unblocked(packed(array, parts), parts), array)
 
@@ -89,9 +90,9 @@ def test_blocks_that_are_not_whole():
     ],
 )
 def test_moved_once_more(source, target, seen, wanted):
-    each = [blocks.parts_of(text, "NCHW") for text in (source, target, seen)]
+    each = [parts_of(text, "NCHW") for text in (source, target, seen)]
     found = blocks.through(*each)
-    assert found == (None if wanted is None else blocks.parts_of(wanted, "NCHW"))
+    assert found == (None if wanted is None else parts_of(wanted, "NCHW"))
 
 
 def test_the_last_parts():

@@ -108,6 +108,19 @@ def test_another_shape_stays(shape, between, after):
     np.testing.assert_array_equal(found, (x.reshape(between) + c).reshape(after))
 
 
+@pytest.mark.parametrize(("batch", "stays"), [(1, False), (4, False), (5, True)])
+def test_a_large_constant_is_not_repeated(batch, stays):
+    """4 MB for the masks of a batch, at most; one that is larger by itself may only move."""
+    c = RNG.standard_normal((256, 1024)).astype("float32")
+
+    def program(x, c):
+        moved = op.reshape(x, shape=(batch, 256, 1024))
+        return op.reshape(op.add(moved, c), shape=(batch * 256, 1024))
+
+    found = kinds(program, {"x": (batch * 256, 1024), "c": c.shape}, {"c": c})
+    assert ("reshape" in found) == stays
+
+
 def test_a_constant_that_has_more_axes_stays():
     c = RNG.standard_normal((2, 1, 1)).astype("float32")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...graph import OpCall, Value
+from ...ops.layout_text import parts_of
 from ...tvm.types import Attr
 from ..info.layout_map import INNER, OUTER, WHOLE, LayoutMap, Part
 
@@ -51,23 +52,17 @@ def _in_order(layout: LayoutMap) -> LayoutMap:
 
 
 def from_letters(plain: str, layout: str) -> LayoutMap:
-    """`NCHW`, `NCHW4c` as a map; KeyError or ValueError for letters that are not of `plain`."""
-    factors: dict[str, int] = {}
-    halves = []
-    digits = ""
-    for letter in layout:
-        if letter.isdigit():
-            digits += letter
-            continue
-        halves.append((plain.index(letter.upper()), letter.islower()))
-        if letter.islower():
-            factors[letter.upper()] = int(digits)
-        digits = ""
-    split = {plain.index(letter): factor for letter, factor in factors.items()}
+    """`NCHW`, `NCHW4c` as a map; ValueError for what is no layout of `plain`'s axes, and for one
+    with several blocks of an axis.
+    """
+    parts = parts_of(layout, plain)
+    factors = {axis: size for axis, size in parts or () if size}
+    if parts is None or len(parts) != len(plain) + len(factors):
+        raise ValueError(f"{layout!r} is no layout of {plain} with one block of an axis at most")
     return LayoutMap(
         tuple(
-            Part(axis, INNER if is_inner else OUTER, split[axis]) if axis in split else Part(axis)
-            for axis, is_inner in halves
+            Part(axis, INNER if size else OUTER, factors[axis]) if axis in factors else Part(axis)
+            for axis, size in parts
         )
     )
 

@@ -14,10 +14,11 @@ from typing import Any
 from ...ir.generation import rewritten
 from ...ir.rewriting import Editor, Made
 from ...ops.attrs import pair, quad
+from ...ops.layout_text import letters_of, parts_of
 from ...ops.reduce import reduced_axes
 from ...tvm.types import Expr, IRModule
 from .axes import ON_ELEMENTS
-from .blocks import block_of, joined, letters_of, parts_of, plain, rank_of, through
+from .blocks import block_of, joined, plain, rank_of, through
 from .generation import ir
 from .seen import Blocks
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...ops.layout_text import Parts, outer_first
 from ...tvm import tir
 from ...tvm.types import PrimExpr
-from .blocks import Parts, outer_first, rank_of
+from .blocks import rank_of
 
 # A digit of an index: (the axis, by what it is divided, how many values it has; 0: all the rest)
 _Digit = tuple[int, int, int]

@@ -11,11 +11,12 @@ from ...ir.reader import Written
 from ...ir.relax import Constant
 from ...ir.relax.rewrite import rewritten as rewritten_main
 from ...ir.rewriting import Editor, Made
+from ...ops.layout_text import Parts
 from ...tvm import tir, tvm
 from ...tvm.types import Expr
 from ..relax import without_item_calls
 from .axes import Order
-from .blocks import Parts, is_blocked, plain
+from .blocks import is_blocked, plain
 from .elements import as_ops
 from .index_maps import joined_axes, joining, split_axes, splitting
 from .rewrite import Rewriter

@@ -10,10 +10,11 @@ from ...graph import OpCall
 from ...ir.reader import Written
 from ...ir.relay.walk import children, postorder, rebuild
 from ...ir.rewriting import Editor, Made
+from ...ops.layout_text import Parts, letters_of, parts_of
 from ...tvm import tvm
 from ...tvm.types import Expr
 from .axes import Order
-from .blocks import Parts, letters_of, parts_of, text_of
+from .blocks import text_of
 from .rewrite import Rewriter
 
 if TYPE_CHECKING:

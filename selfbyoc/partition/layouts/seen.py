@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...ir.rewriting import Editor, Made
+from ...ops.layout_text import Parts, parts_of
 from ...tvm.types import Expr, PrimExpr
 from .blocks import (
-    Parts,
     behind,
     divides,
     is_blocked,
     joined,
-    parts_of,
     plain,
     rank_of,
     through,

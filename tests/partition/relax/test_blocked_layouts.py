@@ -7,6 +7,7 @@ from tvm import relax
 from tvm.script import relax as R
 
 import selfbyoc
+from selfbyoc.ops.layout_text import parts_of
 from selfbyoc.partition.layouts import blocks, index_maps
 from selfbyoc.tvm import te, tir, topi, tvm
 
@@ -20,7 +21,7 @@ def both(function, ndim):
 
 @pytest.mark.parametrize("layout", ["NCHW16c", "NHWC", "NCHW4c8c", "NHWC16c", "NCHW4n16c", "CNHW"])
 def test_a_layout_as_an_index_map_and_back(layout):
-    parts = blocks.parts_of(layout, "NCHW")
+    parts = parts_of(layout, "NCHW")
     made = index_maps.splitting(parts)
     found = index_maps.split_axes(list(made.initial_indices), list(made.final_indices))
     assert found == parts
