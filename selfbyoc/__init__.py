@@ -22,6 +22,7 @@ if _TYPE_CHECKING:
     from .api import __all__  # noqa: F401
 else:
     _WITHOUT_COMPILER = {
+        "Decoder": "runtime.decoder",
         "Library": "runtime.library",
         "load": "runtime.loading",
         "seal": "runtime.integrity",

@@ -33,6 +33,7 @@ from .language.nodes import Node
 from .language.pattern import either, many, number, op
 from .language.registry import Registry
 from .machine import Machine
+from .models.decoding import decoding
 from .models.from_onnx import from_onnx
 from .models.from_torch import from_torch
 from .partition import partition_for_tefuse
@@ -42,6 +43,7 @@ from .partition.report import report
 from .partition.unfuse import unfuse
 from .runtime import build as _building
 from .runtime.build import build
+from .runtime.decoder import Decoder
 from .runtime.exporting import weights_once
 from .runtime.integrity import seal
 from .runtime.library import Library
@@ -63,6 +65,7 @@ __all__ = [
     "Applied",
     "Case",
     "Composite",
+    "Decoder",
     "Explanation",
     "Finding",
     "Kernel",
@@ -91,6 +94,7 @@ __all__ = [
     "by_rules",
     "choose",
     "declare",
+    "decoding",
     "each_op",
     "either",
     "elementwise",

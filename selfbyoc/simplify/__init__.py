@@ -13,6 +13,7 @@ from .branches import without_branches
 from .factors import factors_of_queries
 from .gathered_levels import rows_of_levels
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
+from .grouped_queries import grouped_queries
 from .halves import with_floats
 from .levels import LevelsAsRead
 from .means import MeansOfImages
@@ -36,6 +37,7 @@ REWRITINGS = (
     *AFTER_FOLDING,
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
+    where(("broadcast_to",), lambda: grouped_queries),
     where(("reshape",), lambda: between_reshapes),
     where(("matmul", "batch_matmul"), lambda: factors_of_queries),
     where(("conv2d",), lambda: without_idle_taps),

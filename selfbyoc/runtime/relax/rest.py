@@ -35,12 +35,11 @@ from .sums import refusing_places_of_none, with_sums_apart
 from .symbolic import all_extents, scheduled_for_all_sizes
 from .takes import clipped_takes
 from .topk import with_enough
-from .unfused import OPAQUE, slices_apart
+from .unfused import is_scheduled, opaque_ones, slices_apart
 from .views import last_reshapes_are_views
 
 logger = logging.getLogger(__name__)
 
-SCHEDULED = ("tirx.is_scheduled", "tir.is_scheduled")
 LONG = ("int64", "uint64")
 
 
@@ -72,7 +71,7 @@ class ScheduleRest:
                 clipped_takes,
                 relax.transform.LegalizeOps(),
                 relax.backend.DispatchSortScan(),  # tvm.compile's, after which nobody looks
-                OpaqueIfScheduled(),
+                opaque_ones,
                 reshapes_within,
                 relax.transform.AnnotateTIROpPattern(),
                 slices_apart,
@@ -85,19 +84,6 @@ class ScheduleRest:
             ]
             mod = tvm.transform.Sequential(passes)(mod)
             done, self.unscheduled = schedule_rest(mod, self.target, self.keep)
-        return done
-
-
-@tvm.transform.module_pass(opt_level=0, name="OpaqueIfScheduled")
-class OpaqueIfScheduled:
-    """What somebody scheduled is fused with nothing: TVM's fusion would drop that it is."""
-
-    def transform_module(self, mod: tvm.IRModule, _: object) -> tvm.IRModule:
-        """The pass."""
-        done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
-        for gv, func in mod.functions.items():
-            if isinstance(func, tir.PrimFunc) and is_scheduled(func):
-                done.update_func(gv, func.with_attr("op_pattern", OPAQUE))
         return done
 
 
@@ -205,11 +191,6 @@ def _flops(func: PrimFunc) -> int:
     if not all(s is not None and all(isinstance(e, tir.IntImm) for e in s) for s in shapes):
         return 0
     return int(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({"main": func})))
-
-
-def is_scheduled(func: PrimFunc) -> bool:
-    """Whether somebody says that a PrimFunc has its schedule."""
-    return func.attrs is not None and any(func.attrs.get(name) for name in SCHEDULED)
 
 
 def _scheduled(func: PrimFunc, target: Target) -> PrimFunc:

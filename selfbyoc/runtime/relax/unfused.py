@@ -8,11 +8,32 @@ from typing import Any
 from tvm import relax
 
 from ...machine import machine_at_hand
-from ...tvm import structural_equal, tvm
-from ...tvm.types import Expr
+from ...tvm import param_buffers, structural_equal, tir, tvm
+from ...tvm.types import Expr, PrimFunc
 
 OPAQUE = 8  # TOpPattern.kOpaque
+SCHEDULED = ("tirx.is_scheduled", "tir.is_scheduled")
 MANY_SLICES = 8  # of one value: steps of a recurrent network
+
+
+def is_scheduled(func: PrimFunc) -> bool:
+    """Whether somebody says that a PrimFunc has its schedule."""
+    return func.attrs is not None and any(func.attrs.get(name) for name in SCHEDULED)
+
+
+@tvm.transform.module_pass(opt_level=0, name="OpaqueOnes")
+def opaque_ones(mod: tvm.IRModule, _: object) -> tvm.IRModule:
+    """What somebody scheduled is fused with nothing: TVM's fusion would drop that it is. Nor is
+    what takes a size as a number: FuseTIR (0.27) fails where a shape beside it has the same one.
+    """
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    for gv, func in mod.functions.items():
+        if not isinstance(func, tir.PrimFunc):
+            continue
+        takes_numbers = any(isinstance(param, tir.Var) for param in param_buffers(func))
+        if is_scheduled(func) or takes_numbers:
+            done.update_func(gv, func.with_attr("op_pattern", OPAQUE))
+    return done
 
 
 @tvm.transform.module_pass(opt_level=0, name="SlicesApart")

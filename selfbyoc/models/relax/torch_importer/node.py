@@ -49,14 +49,17 @@ def in_its_type(node: torch.fx.Node, importer: Importing, place: int = 0) -> Exp
 
 
 def as_type(given: torch.fx.Node | float, wanted: torch.dtype, importer: Importing) -> Expr:
-    """A node or a number in a type of PyTorch's."""
+    """A node or a number in a type of PyTorch's; an open size is a tensor of no axes."""
     dtype = importer._convert_data_type(str(wanted), importer.env)
     if isinstance(given, (int, float)):
         return relax.const(given, dtype)
-    x = importer.env[given]
+    emit, x = importer.block_builder.emit, importer.env[given]
+    if type(given.meta["val"]).__name__ == "SymInt":
+        size = emit(relax.op.reshape(emit(relax.op.shape_to_tensor(relax.ShapeExpr([x]))), ()))
+        return size if dtype == "int64" else emit(relax.op.astype(size, dtype))
     if given.meta["val"].dtype == wanted:
         return x
-    return importer.block_builder.emit(relax.op.astype(x, dtype))
+    return emit(relax.op.astype(x, dtype))
 
 
 def refused(node: torch.fx.Node, text: str) -> InputError:

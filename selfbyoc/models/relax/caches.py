@@ -1,0 +1,198 @@
+"""Relax: the caches of a decoder, written where they lie.
+
+    present = concat(past, new)      past of (1, heads, p, depth), new of (1, heads, n, depth)
+
+is a copy of all that was ever said, for each token. Here a cache is an input of (1, bound, heads,
+depth) that the caller keeps, and of which a call writes rows p to p + n; its first p + n rows are
+one piece of memory, so that kernels read a view of them. How many are there, p, says an input of p
+elements, which nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tvm import relax
+
+from ...errors import InputError
+from ...ir.relax.rewrite import rewritten
+from ...ir.relax.symbols import ranges, with_ranges
+from ...ir.rewriting import Editor, Made
+from ...ir.symbols import Range
+from ...partition.source_names import names_of, with_names
+from ...tvm import tir, tvm
+from ...tvm.script import T
+from ...tvm.types import Expr, Function, IRModule, PrimExpr
+
+PAST = "past"  # the input that says how many tokens were before
+_HEADS = (0, 2, 1, 3)  # as a model has them, from rows of all heads, and back
+
+
+@dataclass(frozen=True)
+class Cache:
+    """An input of a module that a result of it continues.
+
+    past, present   the parameter, and the call whose result it is
+    new             what is put behind it
+    result          which result of the module it is
+    """
+
+    past: Expr
+    present: Expr
+    new: Expr
+    result: int
+
+
+def with_caches(mod: IRModule, bound: int) -> IRModule:
+    """The module of a decoder whose caches are inputs of `bound` tokens that it writes in place.
+
+    Its inputs are those that are no caches, then `past`, then the caches, of (1, bound, heads,
+    depth); its results those that are no caches. Raises InputError where there are none, of a batch
+    above 1, and of two lengths.
+    """
+    mod = relax.transform.EliminateCommonSubexpr()(relax.transform.Normalize()(mod))
+    main = mod["main"]
+    found = _caches(main)
+    length = _length(found)
+    params = {cache.past: _param(cache, bound) for cache in found}
+    mod = _with_functions(mod, params.values())
+    append = {cache.present: _Append(mod, params[cache.past], cache, length) for cache in found}
+
+    def in_place(made: Made, to: Editor) -> Expr | None:
+        own = append.get(made.call)
+        return None if own is None else own.written(made.args[0], to)
+
+    mod = rewritten(mod, in_place)
+    return _finished(mod, found, params, length, bound)
+
+
+def _caches(main: Function) -> list[Cache]:
+    values = {b.var: b.value for block in main.body.blocks for b in block.bindings}
+
+    def value(x: Expr) -> Expr:
+        while isinstance(x, relax.Var) and x in values:
+            x = values[x]
+        return x
+
+    def alone(x: Expr) -> Expr:
+        """Without a concat of nothing else, as PyTorch writes a cache that is empty at first."""
+        x = value(x)
+        is_one = _is_concat(x) and len(value(x.args[0]).fields) == 1
+        return alone(value(x.args[0]).fields[0]) if is_one else x
+
+    results = value(main.body.body)
+    fields = results.fields if isinstance(results, relax.Tuple) else [results]
+    found = []
+    for place, field in enumerate(fields):
+        call = value(field)
+        if not _is_concat(call):
+            continue
+        parts, axis = value(call.args[0]).fields, int(call.attrs.axis) % call.ty.ndim
+        past = alone(parts[0])
+        if len(parts) == 2 and axis == 2 and call.ty.ndim == 4 and past in list(main.params):
+            found.append(Cache(past, call, parts[1], place))
+    if not found:
+        raise InputError(
+            "module: no decoder: no result is an input of (batch, heads, past, depth) with more "
+            "behind it along axis 2"
+        )
+    return found
+
+
+def _is_concat(x: Expr) -> bool:
+    return isinstance(x, relax.Call) and x.op == tvm.ir.Op.get("relax.concat")
+
+
+def _length(found: Sequence[Cache]) -> PrimExpr:
+    """How many tokens were before: the symbol of all caches."""
+    batches = {getattr(cache.past.ty.shape.values[0], "value", None) for cache in found}
+    if batches != {1}:
+        raise InputError(f"module: caches of a batch of 1 are kept, found {found[0].past.ty}")
+    lengths = {cache.past.ty.shape.values[2] for cache in found}
+    if len(lengths) > 1 or not isinstance(next(iter(lengths)), tir.Var):
+        told = sorted(str(length) for length in lengths)
+        raise InputError(f"module: expected caches of one open length, found {told}")
+    return next(iter(lengths))
+
+
+def _param(cache: Cache, bound: int) -> Expr:
+    _, heads, _, depth = cache.past.ty.shape.values
+    ty = relax.TensorType((1, bound, heads, depth), cache.past.ty.dtype)
+    return relax.Var(cache.past.name, ty)
+
+
+class _Append:
+    """How one cache is written."""
+
+    def __init__(self, mod: IRModule, param: Expr, cache: Cache, length: PrimExpr) -> None:
+        self.gv, self.param, self.length = mod.get_global_var(_name(param)), param, length
+        _, heads, _, depth = cache.past.ty.shape.values
+        self.shape = (1, cache.present.ty.shape.values[2], heads, depth)
+
+    def written(self, parts: Expr, to: Editor) -> Expr:
+        """All that is there, as the model has it, behind what is written."""
+        new = to.call("permute_dims", (to.fields(parts) or ())[1], _HEADS)
+        args = [self.param, new, self.length]
+        done = to.call("call_tir_inplace", self.gv, args, 0, self.param.ty)
+        return to.call("permute_dims", to.call("memory.view", done, self.shape), _HEADS)
+
+
+def _name(param: Expr) -> str:
+    _, bound, heads, depth = (int(extent) for extent in param.ty.shape.values)
+    return f"append_{bound}_{heads}_{depth}_{param.ty.dtype}"
+
+
+def _with_functions(mod: IRModule, params: Iterable[Expr]) -> IRModule:
+    """The module with a function for each kind of cache."""
+    builder = relax.BlockBuilder(mod)
+    kinds = {_name(param): param for param in params}
+    for name, param in kinds.items():
+        shape = [int(extent) for extent in param.ty.shape.values]
+        builder.add_func(_append(*shape[1:], str(param.ty.dtype)), name)
+    return builder.finalize()
+
+
+def _append(bound: int, heads: int, depth: int, dtype: str) -> tir.PrimFunc:
+    """Rows of all heads, written behind the first `past`."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def append(cache_: T.handle, new_: T.handle, past: T.int64) -> None:
+        count = T.int64()
+        cache = T.match_buffer(cache_, (1, bound, heads, depth), dtype)
+        new = T.match_buffer(new_, (1, count, heads, depth), dtype)
+        for row, head, column in T.grid(count, heads, depth):
+            with T.block("append"):
+                r, h, c = T.axis.remap("SSS", [row, head, column])
+                cache[0, past + r, h, c] = new[0, r, h, c]
+
+    return append.with_attr({"tir.noalias": True, "op_pattern": 8})
+
+
+def _finished(
+    mod: IRModule, found: Sequence[Cache], params: Mapping[Any, Any], length: PrimExpr, bound: int
+) -> IRModule:
+    """The inputs and results that are left, `past` and the caches."""
+    main = mod["main"]
+    others = [p for p in main.params if not any(p.same_as(cache.past) for cache in found)]
+    past = relax.Var(PAST, relax.TensorType([length], "int8"))
+    kept = [place for place in range(len(main.ret_ty.fields)) if all(place != c.result for c in found)]
+    *blocks, last = main.body.blocks
+    result = main.body.body
+    *before, final = last.bindings
+    assert final.var.same_as(result) and isinstance(final.value, relax.Tuple)
+    fields = [final.value.fields[place] for place in kept]
+    ret = relax.Var("results", relax.TupleType([field.ty for field in fields]))
+    bindings = [*before, relax.VarBinding(ret, relax.Tuple(fields))]
+    seq = relax.SeqExpr([*blocks, relax.DataflowBlock(bindings)], ret)
+    inputs = [*others, past, *(params[cache.past] for cache in found)]
+    attrs = main.attrs
+    func = relax.Function(inputs, seq, ret.ty, attrs=attrs)
+    told = {**ranges(main), str(length.name): Range(0, bound)}
+    func = with_ranges(func, told, {})
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    done.update_func(done.get_global_var("main"), func)
+    names = names_of(mod)
+    own = [str(p.name) for p in inputs]
+    return with_names(done, replace(names, inputs=tuple(own), outputs=()))

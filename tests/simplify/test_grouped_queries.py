@@ -1,0 +1,125 @@
+"""Queries that share keys and values are rows of one product, on both generations."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import op
+from selfbyoc.ir.emit import emit
+from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION
+
+HEADS, TIMES, QUERIES, KEYS, DEPTH = 2, 3, 5, 19, 16
+
+
+def repeated(x):
+    """Each head three times, as transformers writes it."""
+    spread = op.reshape(x, shape=(1, HEADS, 1, KEYS, DEPTH))
+    spread = op.broadcast_to(spread, shape=(1, HEADS, TIMES, KEYS, DEPTH))
+    return op.reshape(spread, shape=(HEADS * TIMES, KEYS, DEPTH))
+
+
+def attention(q, k, v, mask):
+    scores = op.multiply(op.batch_matmul(q, repeated(k), transpose_b=True), 0.25)
+    return op.batch_matmul(op.softmax(op.add(scores, mask)), repeated(v))
+
+
+def without_mask(q, k, v):
+    scores = op.batch_matmul(op.multiply(q, 0.25), repeated(k), transpose_b=True)
+    return op.batch_matmul(op.softmax(scores), repeated(v))
+
+
+def twice_used(q, k, v):
+    keys = repeated(k)
+    return op.batch_matmul(op.softmax(op.batch_matmul(q, keys, transpose_b=True)), keys)
+
+
+SHAPES = {"q": (HEADS * TIMES, QUERIES, DEPTH)} | dict.fromkeys("kv", (1, HEADS, KEYS, DEPTH))
+
+
+def arrays_of(shapes):
+    rng = np.random.default_rng(7)
+    return {name: rng.standard_normal(s).astype("float32") for name, s in shapes.items()}
+
+
+def expected(q, k, v, mask=0.0, scale=0.25):
+    q, k, v = (array.astype("float64") for array in (q, k, v))
+    k, v = (np.repeat(array[0], TIMES, 0) for array in (k, v))
+    scores = q @ k.swapaxes(-1, -2) * scale + mask
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True) @ v
+
+
+def built(program, shapes):
+    library = selfbyoc.build(emit(program, shapes), cache=False)
+    return library, library.report
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [(1, QUERIES, KEYS), (1, 1, KEYS), (QUERIES, KEYS), (1, QUERIES, 1)],
+    ids=["rows", "one_row", "two_axes", "column"],
+)
+def test_one_kernel_of_groups(mask):
+    arrays = arrays_of(SHAPES | {"mask": mask})
+    library, report = built(attention, {name: a.shape for name, a in arrays.items()})
+    assert report.counts == {"attention": 1}
+    is_repeated = mask[-2:] == (QUERIES, KEYS) or mask[-1] == 1  # the mask is, for each group
+    assert report.left.get("broadcast_to", 0) == is_repeated
+    (found,) = library(*arrays.values())
+    assert first_wrong(found, expected(**arrays), "float32", KEYS) is None
+
+
+def test_nothing_is_repeated():
+    arrays = arrays_of(SHAPES)
+    library, report = built(without_mask, SHAPES)
+    assert report.counts == {"attention": 1}
+    assert not {"broadcast_to", "softmax"} & set(report.left)
+    (found,) = library(*arrays.values())
+    assert first_wrong(found, expected(**arrays), "float32", KEYS) is None
+
+
+def test_keys_that_are_values_too():
+    arrays = arrays_of(SHAPES)
+    library, report = built(twice_used, SHAPES)
+    assert report.counts == {"attention": 1}
+    (found,) = library(*arrays.values())
+    told = {**arrays, "v": arrays["k"]}
+    assert first_wrong(found, expected(**told, scale=1.0), "float32", KEYS) is None
+
+
+def test_a_mask_for_each_head_stays():
+    """It has rows of its own for each head: the products are of groups, what is between is not."""
+    shapes = SHAPES | {"mask": (HEADS * TIMES, QUERIES, KEYS)}
+    arrays = arrays_of(shapes)
+    library, _ = built(attention, shapes)
+    (found,) = library(*arrays.values())
+    assert first_wrong(found, expected(**arrays), "float32", KEYS) is None
+
+
+def test_one_query():
+    shapes = SHAPES | {"q": (HEADS * TIMES, 1, DEPTH)}
+    arrays = arrays_of(shapes)
+    library, report = built(without_mask, shapes)
+    assert report.counts == {"attention": 1}
+    (found,) = library(*arrays.values())
+    assert first_wrong(found, expected(**arrays), "float32", KEYS) is None
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="its products have three axes")
+def test_four_axes():
+    def program(q, k, v):
+        def many(x):
+            spread = op.reshape(x, shape=(1, HEADS, 1, KEYS, DEPTH))
+            spread = op.broadcast_to(spread, shape=(1, HEADS, TIMES, KEYS, DEPTH))
+            return op.reshape(spread, shape=(1, HEADS * TIMES, KEYS, DEPTH))
+
+        scores = op.multiply(op.batch_matmul(q, many(k), transpose_b=True), 0.25)
+        return op.batch_matmul(op.softmax(scores), many(v))
+
+    shapes = SHAPES | {"q": (1, HEADS * TIMES, QUERIES, DEPTH)}
+    arrays = arrays_of(shapes)
+    library, report = built(program, shapes)
+    assert report.counts == {"attention": 1}
+    (found,) = library(*arrays.values())
+    assert first_wrong(found[0], expected(**{**arrays, "q": arrays["q"][0]}), "float32", KEYS) is None
