@@ -12,10 +12,11 @@ the queries that share them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..ir.rewriting import Editor, Made, are_same, is_known, size_one
 from ..ops.vocabulary import is_elementwise_kind
+from ..tvm import GENERATION
 from ..tvm.types import Expr, PrimExpr
 
 PRODUCTS = ("matmul", "batch_matmul")
@@ -29,30 +30,51 @@ BY_ELEMENT = (
 Shape = Sequence[PrimExpr]
 
 
+@dataclass(frozen=True)
+class _Once:
+    """What is repeated, each matrix of its batch so many times in turn; and the numbers that all of
+    it is multiplied or divided by, with the ops.
+    """
+
+    x: Expr
+    times: int
+    factors: tuple[tuple[str, Expr], ...] = ()
+
+
 def grouped_queries(made: Made, to: Editor) -> Expr | None:
     """A product whose second side is repeated along its batch, without the repeating."""
     if made.kind not in PRODUCTS or made.attrs.get("transpose_a"):
         return None
     queries, repeated = made.args[:2]
     shape = to.shape(queries)
-    if not is_known(shape) or len(shape) < 3:
+    if not is_known(shape) or len(shape) < 3 or len(to.shape(repeated) or ()) != len(shape):
         return None
     found = _once(repeated, to)
-    if found is None or len(to.shape(repeated) or ()) != len(shape):
+    groups = None if found is None else _Groups(to, found.times)
+    wanted = None if groups is None else groups.shape(queries)
+    if found is None or groups is None or wanted is None:
         return None
-    keys, times = found
-    groups = _Groups(to, times)
-    rows = groups.of(queries)
-    wanted = groups.shape(queries)
-    if wanted is None:
-        return None
+    rows, keys = groups.of(queries), _with_ones(found.x, to)
+    wanted = [*[1] * (len(to.shape(keys) or ()) - len(wanted)), *wanted]
     rows = _viewed(queries if rows is None else rows, wanted, to)
+    for kind, number in found.factors:
+        rows = to.emit(kind, rows, number)
     product = to.again(made, [rows, keys, *made.args[2:]])
     return to.emit("reshape", product, shape=tuple(to.shape(made.call) or ()))
 
 
-def _once(x: Expr, to: Editor) -> tuple[Expr, int] | None:
-    """What is repeated, each matrix of its batch so many times in turn, and how often."""
+def _with_ones(x: Expr, to: Editor) -> Expr:
+    """A value before a view took its leading axes of 1, where products may have more than three."""
+    made, shape = to.made(x), to.shape(x)
+    before = None if made is None else to.shape(made.args[0])
+    if GENERATION == "relay" or made is None or made.kind not in VIEWS or before is None:
+        return x
+    ones = len(before) - len(shape or ())
+    is_same = ones > 0 and are_same(before, [*[1] * ones, *(shape or ())])
+    return made.args[0] if is_same else x
+
+
+def _once(x: Expr, to: Editor) -> _Once | None:
     made, shape = to.made(x), to.shape(x)
     if made is None or not is_known(shape) or len(shape) < 3:
         return None
@@ -60,14 +82,33 @@ def _once(x: Expr, to: Editor) -> tuple[Expr, int] | None:
         return _repeated(made, shape, to) or _of_view(made, shape, to)
     axes = made.attrs.get("axes") if made.kind == "transpose" else None
     is_inside = axes is not None and tuple(axes[:-2]) == tuple(range(len(shape) - 2))
-    by_number = made.kind in ("multiply", "divide") and size_one(to, made.args[1])
-    if not (is_inside or by_number or made.kind in ("cast", "half_factor")):
+    is_scaled = made.kind in ("multiply", "divide") and size_one(to, made.args[1])
+    if not (is_inside or is_scaled or made.kind in ("cast", "half_factor")):
         return None
     found = _once(made.args[0], to)
-    return None if found is None else (to.again(made, [found[0], *made.args[1:]]), found[1])
+    if found is None:
+        return None
+    if is_scaled:
+        return replace(found, factors=(*found.factors, (made.kind, made.args[1])))
+    if is_inside:
+        return replace(found, x=_transposed(found.x, axes, to))
+    return replace(found, x=to.again(made, [found.x, *made.args[1:]]))
 
 
-def _repeated(made: Made, shape: Shape, to: Editor) -> tuple[Expr, int] | None:
+def _transposed(x: Expr, axes: Sequence[int], to: Editor) -> Expr:
+    """A transpose, and one that it is of, as one; a view that takes axes of 1 comes after it."""
+    whole = _with_ones(x, to)
+    ones = len(to.shape(whole) or ()) - len(axes)
+    axes = [*range(ones), *(axis + ones for axis in axes)]
+    made = to.made(whole)
+    if made is not None and made.kind == "transpose" and made.attrs.get("axes"):
+        before = made.attrs["axes"]
+        whole, axes = made.args[0], [before[axis] for axis in axes]
+    found = to.emit("transpose", whole, axes=tuple(axes))
+    return _viewed(found, (to.shape(found) or [])[ones:], to) if ones else found
+
+
+def _repeated(made: Made, shape: Shape, to: Editor) -> _Once | None:
     """Of a reshape that joins an axis with one that is broadcast after it."""
     spread = to.made(made.args[0])
     if spread is None or spread.kind != "broadcast_to":
@@ -81,19 +122,19 @@ def _repeated(made: Made, shape: Shape, to: Editor) -> tuple[Expr, int] | None:
     if not are_same(narrow, (*lead, 1, rows, columns)) or not are_same(shape[-2:], wide[-2:]):
         return None
     once = (*shape[:-3], shape[-3] // times, *shape[-2:])
-    return _viewed(spread.args[0], once, to), times
+    return _Once(_viewed(spread.args[0], once, to), times)
 
 
-def _of_view(made: Made, shape: Shape, to: Editor) -> tuple[Expr, int] | None:
+def _of_view(made: Made, shape: Shape, to: Editor) -> _Once | None:
     """Of a view that leaves the matrices as they are."""
     before = to.shape(made.args[0])
     if before is None or not are_same(before[-2:], shape[-2:]):
         return None
     found = _once(made.args[0], to)
-    if found is None or not _is_multiple(shape[-3], found[1]):
+    if found is None or not _is_multiple(shape[-3], found.times):
         return None
-    once = (*shape[:-3], shape[-3] // found[1], *shape[-2:])
-    return _viewed(found[0], once, to), found[1]
+    once = (*shape[:-3], shape[-3] // found.times, *shape[-2:])
+    return replace(found, x=_viewed(found.x, once, to))
 
 
 def _viewed(x: Expr, shape: Shape, to: Editor) -> Expr:

@@ -24,16 +24,19 @@ def is_scheduled(func: PrimFunc) -> bool:
 @tvm.transform.module_pass(opt_level=0, name="OpaqueOnes")
 def opaque_ones(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """What somebody scheduled is fused with nothing: TVM's fusion would drop that it is. Nor is
-    what takes a size as a number: FuseTIR (0.27) fails where a shape beside it has the same one.
+    what is computed of sizes alone: FuseTIR (0.27) fails where a shape beside it has the same one.
     """
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     for gv, func in mod.functions.items():
-        if not isinstance(func, tir.PrimFunc):
-            continue
-        takes_numbers = any(isinstance(param, tir.Var) for param in param_buffers(func))
-        if is_scheduled(func) or takes_numbers:
+        if isinstance(func, tir.PrimFunc) and (is_scheduled(func) or _is_of_sizes(func)):
             done.update_func(gv, func.with_attr("op_pattern", OPAQUE))
     return done
+
+
+def _is_of_sizes(func: PrimFunc) -> bool:
+    """Whether a result is all that it has of tensors."""
+    params = param_buffers(func)
+    return len(params) > 1 and sum(hasattr(param, "shape") for param in params) == 1
 
 
 @tvm.transform.module_pass(opt_level=0, name="SlicesApart")
