@@ -65,8 +65,23 @@ def with_few_bits(mod: IRModule, bits: int, group: int, activations: str) -> IRM
         levels = map(to.constant, in_groups(weight, bits, group))
         floats = to.emit("dequantize_groups", *levels, bits=bits, group=group)
         x = made.args[0]
+        merging = _merged_rows(x, to)
         if activations == "int8":
-            x = to.emit("fake_quantize_groups", x, group=group)
+            x = to.emit(
+                "fake_quantize_groups", x if merging is None else merging.args[0], group=group
+            )
+            x = x if merging is None else to.again(merging, [x, *merging.args[1:]])
         return to.emit("dense", x, floats, out_dtype=out_dtype(made))
 
     return rewritten(mod, held)
+
+
+def _merged_rows(x: Expr, to: Editor) -> Made | None:
+    """The reshape that merges rows, which a dense layer of any number of axes does without: nothing
+    stands between both.
+    """
+    made, shape = to.made(x), to.shape(x)
+    if made is None or made.kind != "reshape" or not shape:
+        return None
+    before = to.shape(made.args[0])
+    return made if before and before[-1] == shape[-1] and isinstance(shape[-1], int) else None

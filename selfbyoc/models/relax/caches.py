@@ -64,8 +64,16 @@ def with_caches(mod: IRModule, bound: int) -> IRModule:
         own = append.get(made.call)
         return None if own is None else own.written(made.args[0], to)
 
-    mod = rewritten(mod, in_place)
+    mod = rewritten(rewritten(mod, in_place), _own_view)
     return _finished(mod, found, params, length, bound)
+
+
+def _own_view(made: Made, to: Editor) -> Expr | None:
+    """A product of a reshape of its own: what others read, no kernel takes in."""
+    view = to.made(made.args[0]) if made.kind == "matmul" else None
+    if view is None or view.kind != "reshape":
+        return None
+    return to.again(made, [to.again(view, view.args), *made.args[1:]])
 
 
 def _caches(main: Function) -> list[Cache]:

@@ -1,0 +1,150 @@
+"""Decoders of transformers, by family and by what their weights are: the page's table.
+
+    python tools/decoders.py [FAMILY ...] > docs/reports/decoders.md      (.venv-zoo, ten minutes)
+
+Two layers of seeded random weights each. Logits are compared with PyTorch's in float64, of the
+weights that the library has (levels of few bits are floats again there), of a prompt in one piece,
+in pieces and token by token; and 64 tokens with `generate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import itertools
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+import selfbyoc
+from selfbyoc.errors import SelfbyocError
+from selfbyoc.simplify.few_bits import NAMES, in_groups, takes
+
+VOCABULARY, TOKENS, PROMPT, BOUND, GROUP = 500, 64, 10, 128, 32
+SIZES = {
+    "vocab_size": VOCABULARY, "hidden_size": 128, "intermediate_size": 256,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 256,
+    "pad_token_id": 0,
+}  # fmt: skip
+SHARED = {"num_key_value_heads": 2}
+WINDOW = {"sliding_window": 16}
+HEADS = {"head_dim": 32}
+OF_GPT2 = {"vocab_size": VOCABULARY, "n_positions": 256, "n_embd": 128, "n_layer": 2, "n_head": 4}
+FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "Llama": ("LlamaForCausalLM", "LlamaConfig", SIZES | SHARED),
+    "Qwen2": ("Qwen2ForCausalLM", "Qwen2Config", SIZES | SHARED),
+    "Qwen3": ("Qwen3ForCausalLM", "Qwen3Config", SIZES | SHARED | HEADS),
+    "Mistral": ("MistralForCausalLM", "MistralConfig", SIZES | SHARED | WINDOW),
+    "Gemma": ("GemmaForCausalLM", "GemmaConfig", SIZES | SHARED | HEADS),
+    "Gemma2": ("Gemma2ForCausalLM", "Gemma2Config", SIZES | SHARED | HEADS | WINDOW),
+    "Gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", SIZES | SHARED | HEADS | WINDOW),
+    "Phi": ("PhiForCausalLM", "PhiConfig", SIZES | SHARED),
+    "Phi-3": ("Phi3ForCausalLM", "Phi3Config", SIZES | SHARED),
+    "GPT-2": ("GPT2LMHeadModel", "GPT2Config", OF_GPT2),
+    "GPT-NeoX": ("GPTNeoXForCausalLM", "GPTNeoXConfig", SIZES),
+    "SmolLM3": ("SmolLM3ForCausalLM", "SmolLM3Config", SIZES | SHARED),
+    "Granite": ("GraniteForCausalLM", "GraniteConfig", SIZES | SHARED),
+    "OLMo2": ("Olmo2ForCausalLM", "Olmo2Config", SIZES | SHARED),
+}
+HELD: dict[str, dict[str, Any]] = {
+    "float32": {},
+    "float16": {"weights": "float16"},
+    "int8": {"weights": "int8", "group": GROUP},
+    "int4": {"weights": "int4", "group": GROUP},
+}
+PIECES = ([40], [5, 1, 1, 7, 26], [1] * 40)
+
+
+def model_of(family: str) -> torch.nn.Module:
+    """With seeded random weights, the head's its own: tables stay float32."""
+    kind, config, sizes = FAMILIES[family]
+    torch.manual_seed(0)
+    told = getattr(transformers, config)(**sizes, tie_word_embeddings=False)
+    return getattr(transformers, kind)(told).eval()
+
+
+def as_held(model: torch.nn.Module, weights: str) -> torch.nn.Module:
+    """A copy in float64 with the numbers that a library has."""
+    done = copy.deepcopy(model)
+    if weights == "float16":  # tables too, which the file holds so
+        return done.half().double()
+    done = done.double()
+    linear = (torch.nn.Linear, transformers.pytorch_utils.Conv1D)
+    for module in (m for m in done.modules() if isinstance(m, linear)):
+        given = module.weight.detach().numpy().astype("float32")
+        units = given if isinstance(module, torch.nn.Linear) else given.T
+        if weights in NAMES and takes(units):
+            held = _floats(*in_groups(units, NAMES[weights], GROUP))
+            module.weight.data = torch.from_numpy(held if units is given else held.T.copy())
+    return done
+
+
+def _floats(levels: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    def of_each(array: np.ndarray) -> np.ndarray:
+        return np.repeat(array.astype("float64"), GROUP, 1)[:, : levels.shape[1]]
+
+    return (levels - of_each(zero)) * of_each(scale)
+
+
+def cells(family: str) -> Iterator[str]:
+    """The largest error of each way to hold weights, against the largest logit; then the kernels."""
+    model = model_of(family)
+    mod = selfbyoc.decoding(model, bound=BOUND, piece=64)
+    ids = np.random.default_rng(1).integers(0, VOCABULARY, 40)
+    kernels = ""
+    for weights, how in HELD.items():
+        library = selfbyoc.build(mod, **how)
+        kernels = kernels or ", ".join(f"{n} {k}" for k, n in library.report.counts.items())
+        yield cell(selfbyoc.Decoder(library), as_held(model, weights), ids)
+    yield kernels
+
+
+def cell(decoder: selfbyoc.Decoder, wanted: torch.nn.Module, ids: np.ndarray) -> str:
+    """The largest error, and how many tokens are the same."""
+    with torch.no_grad():
+        logits = wanted(torch.from_numpy(ids[None])).logits[0].numpy()
+        told = {"max_new_tokens": TOKENS, "min_new_tokens": TOKENS, "do_sample": False}
+        after = wanted.generate(torch.from_numpy(ids[None, :PROMPT]), **told)[0, PROMPT:].tolist()
+    worst = 0.0
+    for pieces in PIECES:
+        decoder.cache = decoder.new_cache()
+        for end, count in zip(itertools.accumulate(pieces), pieces, strict=True):
+            found = decoder.feed(ids[end - count : end])
+            worst = max(worst, float(np.abs(found - logits[end - 1]).max()))
+    decoder.cache = decoder.new_cache()
+    found = list(decoder.tokens(ids[:PROMPT], TOKENS))
+    same = next((n for n, (a, b) in enumerate(zip(found, after, strict=True)) if a != b), TOKENS)
+    tokens = "" if same == TOKENS else f", {same} tokens"
+    return f"{worst / np.abs(logits).max():.0e}{tokens}"
+
+
+def main() -> None:
+    """The page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("families", nargs="*", metavar="FAMILY", choices=[[], *FAMILIES])
+    asked = parser.parse_args().families or list(FAMILIES)
+    print("# Decoders of transformers\n")
+    print(
+        "Written by `tools/decoders.py`: two layers of seeded random weights, built by "
+        "`selfbyoc.decoding`; transformers "
+        f"{transformers.__version__}. Of each way to hold the weights of dense layers (groups of "
+        f"{GROUP}) the largest error of a logit, over the largest logit, against PyTorch in float64 "
+        "with the same weights: a prompt in one piece, in pieces and token by token. "
+        f"{TOKENS} tokens are those of `generate`, where nothing else is said.\n"
+    )
+    print("| |", " | ".join(HELD), "| kernels of float32 |")
+    print("|---" * (len(HELD) + 2) + "|")
+    warnings.simplefilter("ignore")
+    for family in asked:
+        try:
+            print(f"| {family} |", " | ".join(cells(family)), "|", flush=True)
+        except SelfbyocError as err:
+            print(f"| {family} | {type(err).__name__}: {err} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
