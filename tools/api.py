@@ -30,7 +30,8 @@ or Relay's, as the TVM that is installed has it.
 GIVEN = "What functions of yours are given, and what is returned"
 GROUPS: dict[str, tuple[str, list[str]]] = {
     "A model in, a library out": ("selfbyoc", [
-        "from_onnx", "from_torch", "build", "Library", "load", "seal", "partition_for_tefuse",
+        "from_onnx", "from_torch", "decoding", "build", "Library", "Decoder", "load", "seal",
+        "partition_for_tefuse",
         "name_sizes", "report",
         "optimize_layouts", "unfuse", "host_target", "weights_once", "MeasuredGuard", "Trial",
         "Times",

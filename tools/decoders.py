@@ -71,7 +71,9 @@ def as_held(model: torch.nn.Module, weights: str) -> torch.nn.Module:
     """A copy in float64 with the numbers that a library has."""
     done = copy.deepcopy(model)
     if weights == "float16":  # tables too, which the file holds so
-        return done.half().double()
+        for parameter in done.parameters():
+            parameter.data = parameter.data.half().float()
+        return done.double()
     done = done.double()
     linear = (torch.nn.Linear, transformers.pytorch_utils.Conv1D)
     for module in (m for m in done.modules() if isinstance(m, linear)):
@@ -91,14 +93,15 @@ def _floats(levels: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarr
 
 
 def cells(family: str) -> Iterator[str]:
-    """The largest error of each way to hold weights, against the largest logit; then the kernels."""
+    """Of each way to hold weights, the largest error and tokens that differ; then the kernels."""
     model = model_of(family)
     mod = selfbyoc.decoding(model, bound=BOUND, piece=64)
     ids = np.random.default_rng(1).integers(0, VOCABULARY, 40)
     kernels = ""
     for weights, how in HELD.items():
         library = selfbyoc.build(mod, **how)
-        kernels = kernels or ", ".join(f"{n} {k}" for k, n in library.report.counts.items())
+        counts = library.report.counts if library.report else {}
+        kernels = kernels or ", ".join(f"{n} {k}" for k, n in counts.items())
         yield cell(selfbyoc.Decoder(library), as_held(model, weights), ids)
     yield kernels
 
@@ -116,8 +119,10 @@ def cell(decoder: selfbyoc.Decoder, wanted: torch.nn.Module, ids: np.ndarray) ->
             found = decoder.feed(ids[end - count : end])
             worst = max(worst, float(np.abs(found - logits[end - 1]).max()))
     decoder.cache = decoder.new_cache()
-    found = list(decoder.tokens(ids[:PROMPT], TOKENS))
-    same = next((n for n, (a, b) in enumerate(zip(found, after, strict=True)) if a != b), TOKENS)
+    told_ours = decoder.tokens(ids[:PROMPT], TOKENS)
+    same = next(
+        (n for n, (a, b) in enumerate(zip(told_ours, after, strict=True)) if a != b), TOKENS
+    )
     tokens = "" if same == TOKENS else f", {same} tokens"
     return f"{worst / np.abs(logits).max():.0e}{tokens}"
 
@@ -132,7 +137,7 @@ def main() -> None:
         "Written by `tools/decoders.py`: two layers of seeded random weights, built by "
         "`selfbyoc.decoding`; transformers "
         f"{transformers.__version__}. Of each way to hold the weights of dense layers (groups of "
-        f"{GROUP}) the largest error of a logit, over the largest logit, against PyTorch in float64 "
+        f"{GROUP}) the largest error of a logit, over the largest, against PyTorch in float64 "
         "with the same weights: a prompt in one piece, in pieces and token by token. "
         f"{TOKENS} tokens are those of `generate`, where nothing else is said.\n"
     )

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 _EXAMPLE_PAST, _EXAMPLE_PIECE = 7, 5  # lengths that nothing else in a model has
 
 
-def decoding(
-    model: torch.nn.Module | IRModule, *, bound: int = 2048, piece: int = 512
-) -> IRModule:
+def decoding(model: torch.nn.Module | IRModule, *, bound: int = 2048, piece: int = 512) -> IRModule:
     """A decoder as a module that takes some token ids and gives the logits of the last one.
 
     model   a causal language model of transformers in eval mode, or a module of `from_onnx` or
@@ -73,7 +71,7 @@ def _imported(model: Any, bound: int, piece: int) -> IRModule:
 def _step(torch: Any, transformers: Any, model: Any) -> torch.nn.Module:
     """The model as a function of ids and caches, of tensors alone."""
 
-    class Step(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Step(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = model

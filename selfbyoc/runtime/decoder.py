@@ -60,7 +60,6 @@ class Decoder:
         if unknown:
             raise InputError(f"library: a decoder knows no values for its inputs {unknown}")
         self._session = library.session()
-        self._places = executor.to_tensor(np.zeros(1, "int8"))
         self.cache = self.new_cache()
 
     @property
@@ -72,11 +71,12 @@ class Decoder:
     def piece(self) -> int:
         """How many tokens one call takes."""
         most = [most for most, places in self.library.sizes.values() if (0, 1) in places]
-        return min(self.bound, *(size for size in most if size is not None), self.bound)
+        return min((size for size in most if size is not None), default=self.bound)
 
     def new_cache(self) -> Cache:
         """An empty one."""
-        return Cache([executor.to_tensor(np.zeros(shape, kind)) for _, shape, kind in self._caches])
+        shapes: list[tuple[Any, str]] = [(shape, dtype) for _, shape, dtype in self._caches]
+        return Cache([executor.to_tensor(np.zeros(*each)) for each in shapes])
 
     def feed(self, ids: Sequence[int] | np.ndarray, cache: Cache | None = None) -> np.ndarray:
         """Put tokens behind those of a cache, the decoder's own if none is given -> the logits of

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..ir.rewriting import Editor, Made, are_same, is_known, size_one
 from ..ops.vocabulary import is_elementwise_kind
@@ -80,7 +81,7 @@ def _once(x: Expr, to: Editor) -> _Once | None:
         return None
     if made.kind in VIEWS:
         return _repeated(made, shape, to) or _of_view(made, shape, to)
-    axes = made.attrs.get("axes") if made.kind == "transpose" else None
+    axes: Any = made.attrs.get("axes") if made.kind == "transpose" else None
     is_inside = axes is not None and tuple(axes[:-2]) == tuple(range(len(shape) - 2))
     is_scaled = made.kind in ("multiply", "divide") and size_one(to, made.args[1])
     if not (is_inside or is_scaled or made.kind in ("cast", "half_factor")):
@@ -102,7 +103,7 @@ def _transposed(x: Expr, axes: Sequence[int], to: Editor) -> Expr:
     axes = [*range(ones), *(axis + ones for axis in axes)]
     made = to.made(whole)
     if made is not None and made.kind == "transpose" and made.attrs.get("axes"):
-        before = made.attrs["axes"]
+        before: Any = made.attrs["axes"]
         whole, axes = made.args[0], [before[axis] for axis in axes]
     found = to.emit("transpose", whole, axes=tuple(axes))
     return _viewed(found, (to.shape(found) or [])[ones:], to) if ones else found
@@ -215,7 +216,8 @@ class _Groups:
             return arg
         if not is_known(shape):
             return None
-        *lead, rows, columns = [*[1] * (len(whole) - len(shape)), *shape]
+        full: list[PrimExpr] = [*[1] * (len(whole) - len(shape)), *shape]
+        *lead, rows, columns = full
         if any(extent != 1 for extent in lead):
             return None
         ones = [1] * (ndim - 3)
@@ -230,5 +232,5 @@ def _axes(made: Made) -> tuple[int, ...]:
     """The axes that an op goes along; none, where its result loses them."""
     if not made.attrs.get("keepdims", True):
         return ()
-    axes = made.attrs.get("axis", made.attrs.get("axes", ()))
+    axes: Any = made.attrs.get("axis", made.attrs.get("axes", ()))
     return tuple(axes) if isinstance(axes, (list, tuple)) else (axes,)

@@ -122,4 +122,6 @@ def test_four_axes():
     library, report = built(program, shapes)
     assert report.counts == {"attention": 1}
     (found,) = library(*arrays.values())
-    assert first_wrong(found[0], expected(**{**arrays, "q": arrays["q"][0]}), "float32", KEYS) is None
+    assert (
+        first_wrong(found[0], expected(**{**arrays, "q": arrays["q"][0]}), "float32", KEYS) is None
+    )

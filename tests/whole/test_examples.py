@@ -229,6 +229,14 @@ def test_pytorch_example():
     assert printed.endswith("agrees with PyTorch: True\n")
 
 
+@pytest.mark.skipif(GENERATION == "relay", reason="caches in place are Relax's")
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
+def test_decode_example():
+    printed = output_of("decode")
+    assert printed.startswith("{'attention': 4, 'dense': 29, 'rms_norm': 9}\n")
+    assert printed.endswith("the same as PyTorch's: True\n")
+
+
 @pytest.mark.usefixtures("vocabulary_as_before")
 @pytest.mark.parametrize("name", [n for n in PRINTS if n not in WITHOUT_CASES])
 def test_the_composites_of_an_example(name):
@@ -264,4 +272,4 @@ def test_a_program_of_a_discussion_can_be_pasted(name):
 
 def test_every_example_is_tested():
     files = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert files == {*PRINTS, *OTHERS, "pytorch_model"}
+    assert files == {*PRINTS, *OTHERS, "pytorch_model", "decode"}

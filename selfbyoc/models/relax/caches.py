@@ -141,9 +141,9 @@ class _Append:
 
     def written(self, parts: Expr, to: Editor) -> Expr:
         """All that is there, as the model has it, behind what is written."""
-        new = to.call("permute_dims", (to.fields(parts) or ())[1], _HEADS)
-        args = [self.param, new, self.length]
-        done = to.call("call_tir_inplace", self.gv, args, 0, self.param.ty)
+        (_, new), past = to.fields(parts) or (None, None), self.param
+        new = to.call("permute_dims", new, _HEADS)
+        done = to.call("call_tir_inplace", self.gv, [past, new, self.length], 0, past.ty)
         return to.call("permute_dims", to.call("memory.view", done, self.shape), _HEADS)
 
 
@@ -157,8 +157,8 @@ def _with_functions(mod: IRModule, params: Iterable[Expr]) -> IRModule:
     builder = relax.BlockBuilder(mod)
     kinds = {_name(param): param for param in params}
     for name, param in kinds.items():
-        shape = [int(extent) for extent in param.ty.shape.values]
-        builder.add_func(_append(*shape[1:], str(param.ty.dtype)), name)
+        _, bound, heads, depth = (int(extent) for extent in param.ty.shape.values)
+        builder.add_func(_append(bound, heads, depth, str(param.ty.dtype)), name)
     return builder.finalize()
 
 
@@ -166,7 +166,7 @@ def _append(bound: int, heads: int, depth: int, dtype: str) -> tir.PrimFunc:
     """Rows of all heads, written behind the first `past`."""
 
     @T.prim_func(private=True, s_tir=True)
-    def append(cache_: T.handle, new_: T.handle, past: T.int64) -> None:
+    def append(cache_: T.handle, new_: T.handle, past: T.int64) -> None:  # type: ignore[name-defined]
         count = T.int64()
         cache = T.match_buffer(cache_, (1, bound, heads, depth), dtype)
         new = T.match_buffer(new_, (1, count, heads, depth), dtype)
@@ -183,24 +183,23 @@ def _finished(
 ) -> IRModule:
     """The inputs and results that are left, `past` and the caches."""
     main = mod["main"]
-    others = [p for p in main.params if not any(p.same_as(cache.past) for cache in found)]
     past = relax.Var(PAST, relax.TensorType([length], "int8"))
-    kept = [place for place in range(len(main.ret_ty.fields)) if all(place != c.result for c in found)]
-    *blocks, last = main.body.blocks
-    result = main.body.body
-    *before, final = last.bindings
-    assert final.var.same_as(result) and isinstance(final.value, relax.Tuple)
-    fields = [final.value.fields[place] for place in kept]
-    ret = relax.Var("results", relax.TupleType([field.ty for field in fields]))
-    bindings = [*before, relax.VarBinding(ret, relax.Tuple(fields))]
-    seq = relax.SeqExpr([*blocks, relax.DataflowBlock(bindings)], ret)
+    others = [p for p in main.params if not any(p.same_as(cache.past) for cache in found)]
     inputs = [*others, past, *(params[cache.past] for cache in found)]
-    attrs = main.attrs
-    func = relax.Function(inputs, seq, ret.ty, attrs=attrs)
-    told = {**ranges(main), str(length.name): Range(0, bound)}
-    func = with_ranges(func, told, {})
+    func = relax.Function(inputs, *_without_caches(main, found), attrs=main.attrs)
+    func = with_ranges(func, {**ranges(main), str(length.name): Range(0, bound)}, {})
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     done.update_func(done.get_global_var("main"), func)
-    names = names_of(mod)
-    own = [str(p.name) for p in inputs]
-    return with_names(done, replace(names, inputs=tuple(own), outputs=()))
+    names = tuple(str(param.name) for param in inputs)
+    return with_names(done, replace(names_of(mod), inputs=names, outputs=()))
+
+
+def _without_caches(main: Function, found: Sequence[Cache]) -> tuple[Expr, Any]:
+    """The body that returns what is no cache, and its type."""
+    *blocks, last = main.body.blocks
+    *before, final = last.bindings  # of the tuple that is returned
+    caches = {cache.result for cache in found}
+    fields = [field for n, field in enumerate(final.value.fields) if n not in caches]
+    results = relax.Var("results", relax.TupleType([field.ty for field in fields]))
+    block = relax.DataflowBlock([*before, relax.VarBinding(results, relax.Tuple(fields))])
+    return relax.SeqExpr([*blocks, block], results), results.ty

@@ -54,7 +54,9 @@ def step(builder, own, ids, past, sizes):
         spread = E(R.broadcast_to(E(R.expand_dims(value, 2)), (batch, SHARED, 2, p + n, DEPTH)))
         return E(R.reshape(spread, (batch, HEADS, p + n, DEPTH)))
 
-    present = [E(R.concat([old, heads(name, SHARED)], 2)) for old, name in zip(past, "kv")]
+    present = [
+        E(R.concat([old, heads(name, SHARED)], 2)) for old, name in zip(past, "kv", strict=True)
+    ]
     keys, values = map(repeated, present)
     scores = E(R.matmul(heads("q", HEADS), E(R.permute_dims(keys, [0, 1, 3, 2]))))
     row = E(R.reshape(E(R.arange(p, p + n, 1, "int64")), (1, 1, n, 1)))
@@ -150,7 +152,7 @@ def test_a_file(built, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "ids, told",
+    ("ids", "told"),
     [
         ([], "one or more token ids, found float64"),
         ([[1, 2], [3, 4]], r"found int64 of \(2, 2\)"),
