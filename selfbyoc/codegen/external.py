@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ReadingError
-from ..graph import OpGraph, Value
+from ..graph import OpGraph, Symbol, Value
 from ..ir.symbols import Range
 from ..language.known import composite_of
 from ..language.match.epilogue import find_whole
@@ -75,6 +76,16 @@ def external(symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Attrs)
     unpacked.
     """
     return External(symbol, tuple(composites), told_graph(raw, attrs), attrs)
+
+
+def main_last(sizes: Mapping[str, int], graph: OpGraph) -> dict[str, int]:
+    """The sizes of symbols with the one last that has families of kernels: one that no result has,
+    as what is summed over comes in blocks; of several, or of none, the last.
+    """
+    extents = (extent for value in graph.outputs for extent in value.shape)
+    kept = set(re.findall(r"\w+", " ".join(str(e) for e in extents if isinstance(e, Symbol))))
+    names = sorted(sizes, key=lambda name: name not in kept)
+    return {name: sizes[name] for name in names}
 
 
 def read_attrs(attrs: AttrsNode) -> dict[str, Attr]:

@@ -22,7 +22,7 @@ from ..tvm import make_target, register_func, tvm
 from ..tvm.tags import tags_of_each_thread
 from ..tvm.types import Attrs, Module, NDArray, Target
 from .attributes import told_graph
-from .external import TARGET, External, external, read_attrs
+from .external import TARGET, External, external, main_last, read_attrs
 from .fallback import noting_what_ends
 from .progress import all_made, made
 from .records.lookup import with_record
@@ -59,10 +59,9 @@ def source_of(func: relay.Function, symbol: str, attrs: Attrs) -> External:
     def read_at(sizes: Mapping[str, int]) -> OpGraph:
         return told_graph(read_raw_at(func, sizes), attrs)
 
-    names = tuple(composites(func))
-    return External(
-        symbol, names, read_at(sizes), attrs, symbols=tuple(sizes), sizes=sizes, read_at=read_at
-    )
+    names, graph = tuple(composites(func)), read_at(sizes)
+    sizes = main_last(sizes, graph)
+    return External(symbol, names, graph, attrs, symbols=tuple(sizes), sizes=sizes, read_at=read_at)
 
 
 def typed(func: relay.Function) -> relay.Function:

@@ -142,12 +142,19 @@ def for_every_size() -> bool:
     return decisions is not None and decisions.lasting
 
 
+def is_open(extent: int) -> bool:
+    """Whether an extent is that of a symbol, as far as numbers say: of a kernel for every size, or
+    of one beside it for a size alone.
+    """
+    decisions = _current.get()
+    return decisions is not None and extent in decisions.sizes
+
+
 def is_symbolic(extent: int) -> bool:
     """Whether an extent is that of a symbol, as far as numbers say: of what it can be divided by
     follows nothing for other sizes.
     """
-    decisions = _current.get()
-    return decisions is not None and decisions.lasting and extent in decisions.sizes
+    return for_every_size() and is_open(extent)
 
 
 def choose(

@@ -17,7 +17,7 @@ from ...tvm import register_func, tvm
 from ...tvm.tags import tags_of_each_thread
 from ...tvm.types import Attrs, Function, Module, Target
 from ..attributes import told_graph
-from ..external import TARGET, External, read_attrs
+from ..external import TARGET, External, main_last, read_attrs
 from ..fallback import noting_what_ends
 from ..progress import all_made
 from ..records.lookup import with_record
@@ -50,6 +50,7 @@ def source_of(func: relax.Function, symbol: str, attrs: Attrs) -> External:
     found = External(symbol, tuple(composites(func)), read_at(sizes), attrs)
     if not sizes:
         return found
+    sizes = main_last(sizes, found.graph)
     return replace(found, symbols=tuple(sizes), sizes=sizes, read_at=read_at)
 
 

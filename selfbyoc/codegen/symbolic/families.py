@@ -19,6 +19,7 @@ from .served import FEW, Served, served
 
 Decide = Callable[[int], Decisions]
 Make = Callable[[int, Decisions], "Example | None"]
+Widen = Callable[[Family], "Family | None"]
 
 MOST_PLANS = 3
 MOST_GAPS = 4  # plans for the sizes that no family takes
@@ -34,11 +35,14 @@ NEAR = (1, 2, 3, 9, 10, 11, 13, 17, 25, 33, 49)  # a family may begin there
 FAR, FAR_STEPS = (509, 2054), (509, 512, 2051, 2054)
 
 
-def families(symbol: str, decide: Decide, make: Make, lose: Lose, within: Range) -> Served:
+def families(
+    symbol: str, decide: Decide, make: Make, lose: Lose, within: Range, widen: Widen
+) -> Served:
     """The families of all sizes `within` a range; those up to FEW only join one of the same plan.
 
     `decide` says what the plan decides for a size, and `lose` how much longer it takes by other
-    decisions; `make` schedules for one under such decisions, or returns None where they do not fit.
+    decisions; `make` schedules for one under such decisions, or returns None where they do not fit;
+    `widen` makes a family one of the other symbols' sizes too, or returns None where it is not.
     """
     sizes = sizes_within(within)
     decided = _decided(sizes, decide)
@@ -52,7 +56,8 @@ def families(symbol: str, decide: Decide, make: Make, lose: Lose, within: Range)
         tried.append(key)
         own = plans.members(asked)[key]
         made = _of_plan(symbol, decided[own[0]], own, make, counts, within.most)
-        kept = [f for f in made if not has_open_registers(f.learnt.function(f.learnt.symbols))]
+        closed = (f for f in made if not has_open_registers(f.learnt.function(f.learnt.symbols)))
+        kept = [wide for f in closed if (wide := widen(f)) is not None]
         found[key] = [*found.get(key, ()), *kept]
         return True
 

@@ -151,7 +151,8 @@ def _of_group(groups: Grouped, group: Group, maker: Maker) -> Parts:
 
 def _served(maker: Maker, variables: Mapping[str, PrimExpr], signature: PrimFunc) -> Parts:
     """The functions for all sizes of these variables."""
-    main, *others = reversed(list(maker.source.symbols))
+    *others, main = maker.source.symbols
+    others.reverse()
     functions: list[Part] = []
     general: list[Learnt] = []
     which: Any = tir.IntImm("int32", NONE)
@@ -195,10 +196,12 @@ def _chosen(
     def make(size: int, told: Decisions) -> Example | None:
         return maker.example(next(maker.around(main, size, fixed)), told)
 
-    served = families(main, decide, make, lose, maker.source.range_of(main))
-    general = [_of_others_too(maker, family, fixed) for family in served.families]
-    if not all(is_general(each, fixed) for each in general):
-        raise maker.no_kernel(f"of two or more of {[n for n in fixed if fixed[n] is None]}")
+    def widen(family: Family) -> Family | None:
+        wide = _of_others_too(maker, family, fixed)
+        return replace(family, learnt=wide) if is_general(wide, fixed) else None
+
+    served = families(main, decide, make, lose, maker.source.range_of(main), widen)
+    general = [family.learnt for family in served.families]
     found.functions = [within_32_bits(each.function(variables)) for each in general]
     found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
     found.by_rest = served.by_rest

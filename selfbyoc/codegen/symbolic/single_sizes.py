@@ -19,6 +19,7 @@ FIRST_ALONE = (1, 2, 3, 4, FEW)  # where these need no kernel of their own, thos
 
 Fixed = Mapping[str, int | None]  # of the other symbols: 1, or (None) anything above
 Decide = Callable[[int], Mapping[str, Any]]
+Groups = list[list[Example]]  # of the same loops each
 
 
 def slower_sizes(
@@ -48,24 +49,37 @@ def kernels_alone(
     """Each of these sizes of `main` with others of the same kernel, and what that is; of one alone
     it is for all of the other symbols.
     """
-    groups: dict[Any, dict[int, list[Example]]] = {}
+    groups: dict[Any, dict[int, Groups]] = {}
     for size in sizes:
-        examples = _examples(maker, main, size, fixed, decide)
-        groups.setdefault(examples[0].loops, {})[size] = examples
+        found = _examples(maker, main, size, fixed, decide)
+        groups.setdefault(found[0][0].loops, {})[size] = found
     for own in groups.values():
-        together = _of_all(own, fixed) if len(own) > 1 else None
+        usual = {size: of_size[0] for size, of_size in own.items()}
+        together = _of_all(usual, fixed) if len(own) > 1 else None
         if together is not None:
             yield list(own), together
             continue
-        for size, examples in own.items():
-            found = learnt(examples)
-            if found is None or not is_general(found, fixed):
+        for size, of_size in own.items():
+            alone = next(filter(None, (_of_every(e, of_size, fixed) for e in of_size)), None)
+            if alone is None:
                 raise maker.no_kernel(f"of {main}={size}")
-            yield [size], found
+            yield [size], alone
 
 
-def _examples(maker: Maker, main: str, size: int, fixed: Fixed, decide: Decide) -> list[Example]:
-    """The kernels of one size of `main`, of several of the other symbols; of the usual loops."""
+def _of_every(examples: list[Example], groups: Groups, fixed: Fixed) -> Learnt | None:
+    """What some examples of a size say, if it is so of all of the other symbols."""
+    found = learnt(examples)
+    if found is None:
+        return None
+    others = [e for group in groups for e in group if group is not examples and found.says(e)]
+    wide = Learnt((*examples, *others), found.formulas)
+    return wide if is_general(wide, fixed) else None
+
+
+def _examples(maker: Maker, main: str, size: int, fixed: Fixed, decide: Decide) -> Groups:
+    """The kernels of one size of `main`, of several of the other symbols; those of the usual loops
+    first.
+    """
     around = maker.around(main, size, fixed)
     told = decide(size) if None in fixed.values() else None
     tried = [maker.alone(s) if told is None else maker.example(s, told) for s in around]
@@ -75,7 +89,7 @@ def _examples(maker: Maker, main: str, size: int, fixed: Fixed, decide: Decide) 
             groups.setdefault(example.loops, []).append(example)
     if not groups:
         raise maker.no_kernel(f"of {main}={size}")
-    return max(groups.values(), key=len)
+    return sorted(groups.values(), key=len, reverse=True)
 
 
 def _of_all(own: Mapping[int, Sequence[Example]], fixed: Fixed) -> Learnt | None:

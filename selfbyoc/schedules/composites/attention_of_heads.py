@@ -1,5 +1,5 @@
-"""Attention whose queries, keys and values lie as dense layers leave them: [batch, sequence, heads,
-depth].
+"""Attention whose keys and values lie as dense layers and caches leave them: [batch, sequence,
+heads, depth]; so may its queries and its result, each by itself.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ _HEADS = {"axes": HEADS}
 def _interleaved(
     q: Node, k: Node, v: Node, scale: Node, mask: Node, key_scale: Node, second_mask: Node
 ) -> Node:
-    q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
+    # Queries that something turns on the way lie as rows of heads.
+    q, v = either(op.transpose(q, **_HEADS), q), op.transpose(v, **_HEADS)
     k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
     scores = scaled_scores(q, k, scale, key_scale)
     masked = either(twice_masked(scores, mask, second_mask), scores)
-    return op.transpose(op.batch_matmul(op.softmax(masked), v), **_HEADS)
+    weighted = op.batch_matmul(op.softmax(masked), v)
+    return either(op.transpose(weighted, **_HEADS), weighted)
 
 
 def _check_interleaved(match: Match) -> None:
@@ -92,6 +94,21 @@ def _heads_of_roots(q: Node, k: Node, v: Node, mask: Node) -> Node:
     return _of_heads(op.add(op.batch_matmul(q, k), mask), v)
 
 
+def _of_rows(q: Node, k: Node, v: Node, mask: Node) -> Node:
+    scores = op.batch_matmul(q, op.transpose(k, axes=(0, 2, 3, 1)))
+    masked = op.add(op.multiply(scores, 0.125), mask)
+    return op.batch_matmul(op.softmax(masked), op.transpose(v, **_HEADS))
+
+
+def _of_rows_to_heads(q: Node, k: Node, v: Node) -> Node:
+    return _of_heads(_by_rows(op.multiply(q, 0.3), k), v)
+
+
+def _of_heads_to_rows(q: Node, k: Node, v: Node) -> Node:
+    scores = op.divide(_by_depth(q, k), 5.0)
+    return op.batch_matmul(op.softmax(scores), op.transpose(v, **_HEADS))
+
+
 _RELAX = ("relax",)  # Relay's batch_matmul has three axes
 
 attention_of_heads = Composite(
@@ -138,6 +155,18 @@ attention_of_heads = Composite(
         Case(
             _plain_heads, generations=_RELAX,
             q=(1, 3, 4, 64), k=(1, 77, 4, 64), v=(1, 77, 4, 64), mask=(1, 1, 3, 77),
+        ),
+        Case(
+            _of_rows, generations=_RELAX,
+            q=(1, 2, 7, 64), k=(1, 93, 2, 64), v=(1, 93, 2, 64), mask=(1, 1, 7, 93),
+        ),
+        Case(
+            _of_rows_to_heads, generations=_RELAX,
+            q=(2, 3, 35, 24), k=(2, 41, 3, 24), v=(2, 41, 3, 21),
+        ),
+        Case(
+            _of_heads_to_rows, generations=_RELAX,
+            q=(2, 1, 3, 16), k=(2, 51, 3, 16), v=(2, 51, 3, 11),
         ),
     ),
 )  # fmt: skip

@@ -20,9 +20,12 @@ from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ..bfloat16 import times, word_along
 from .few import FewStages, attention_of_few
-from .forms import AttentionPlan, BlockPlan, FewPlan
+from .forms import BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
+from .plan import AttentionPlan
 from .softmax import softmax_of, words_of_powers
+from .split import SplitStages, attention_of_blocks
+from .split_plan import SplitPlan
 
 Times = Callable[[PrimExpr, PrimExpr], PrimExpr]
 Made = Callable[..., PrimExpr]
@@ -48,6 +51,9 @@ class BlockStages:
     words: Tensor | None = None  # [block, word of keys, lane]: of powers, rounded or as levels
 
 
+AttentionStages = BlockStages | FewStages | SplitStages
+
+
 def attention(
     q: Tensor,
     k: Tensor,
@@ -59,19 +65,22 @@ def attention(
     *,
     ops: Ops,
     plan: AttentionPlan,
-) -> BlockStages | FewStages:
+) -> AttentionStages:
     """The whole composite; `ops` says what was matched."""
     first, second = ops.of("batch_matmul")
     interleaved = plan.shape.interleaved
     turned = first.attrs["transpose_a"]
-    queries = scaled_queries(rows_of(q, interleaved, turned), scale, key_scale, ops, turned)
-    keys = rows_of(k, interleaved, not first.attrs["transpose_b"])
-    transposed = second.attrs["transpose_b"] and not interleaved
-    values = rows_of(v, interleaved, transposed)
+    read_queries = rows_of(q, "q" in interleaved, turned)
+    queries = scaled_queries(read_queries, scale, key_scale, ops, turned)
+    keys = rows_of(k, "k" in interleaved, not first.attrs["transpose_b"])
+    transposed = second.attrs["transpose_b"] and "v" not in interleaved
+    values = rows_of(v, "v" in interleaved, transposed)
     parts = Softmax(ops.softmax.attrs.get("guarded", False))
     masked = masked_scores(mask, second_mask, ops)
     if isinstance(plan, FewPlan):
         return attention_of_few(queries, keys, values, masked, parts, plan)
+    if isinstance(plan, SplitPlan):
+        return attention_of_blocks(queries, keys, values, masked, parts, plan)
     packed_keys = _keys(keys, plan)
     packed_values = _values(values, transposed, plan)
     queries = queries_of(_along_depth(queries, plan), plan)
@@ -150,7 +159,7 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     they lie.
     """
     columns = plan.shape.columns
-    apart = plan.words or (plan.packed and plan.shape.interleaved)
+    apart = plan.words or (plan.packed and "v" in plan.shape.interleaved)
     if not (transposed or apart) and plan.width == columns:
         return None
 

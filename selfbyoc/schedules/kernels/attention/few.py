@@ -134,11 +134,16 @@ def _reduce_row(
 
 
 def _in_vectors(sch: Schedule, block: Block, at: Loop, plan: FewPlan) -> Finish:
-    """A reduction into registers: the reduced axis outside, vectors inside."""
+    """A reduction into registers under a loop of its reader."""
     sch.compute_at(block, at, preserve_unit_loops=True)
+    return sums_in_vectors(sch, block, plan.vector)
+
+
+def sums_in_vectors(sch: Schedule, block: Block, lanes: int) -> Finish:
+    """A reduction into registers: the reduced axis outside, vectors inside."""
     sch.set_scope(block, 0, "local")
     *_, lane, reduced = sch.get_loops(block)
     sch.reorder(reduced, lane)
-    vectorize(sch, lane, plan.vector)
+    vectorize(sch, lane, lanes)
 
     return lambda: start_sums(sch, block, reduced, 0)

@@ -18,6 +18,7 @@ from ..words import words_of
 
 # [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
 HEADS = (0, 2, 1, 3)
+KEYS_BY_DEPTH = (0, 2, 3, 1)  # the same, and transposed
 
 
 def turned(ops: Ops) -> Mapping[str, bool]:
@@ -34,6 +35,12 @@ def turned(ops: Ops) -> Mapping[str, bool]:
     return {name: bool(columns) != (name in swapped) for name, columns in found.items()}
 
 
+def interleaved_ones(ops: Ops) -> frozenset[str]:
+    """Which of queries, keys, values and the result have their heads inside of the sequence."""
+    moves = [call for call in ops.of("transpose") if call.attrs["axes"] in (HEADS, KEYS_BY_DEPTH)]
+    return frozenset(ops.packing(call, 0).arg or "result" for call in moves)
+
+
 @dataclass(frozen=True)
 class Shape:
     """Extents of one attention."""
@@ -43,7 +50,9 @@ class Shape:
     keys: int
     depth: int
     columns: int
-    interleaved: bool  # [batch, sequence, heads, depth], as dense layers leave it
+    # Which of "q", "k", "v" and "result" are [batch, sequence, heads, depth]: as dense layers and
+    # caches leave them.
+    interleaved: frozenset[str]
     key_rows: bool  # a head's keys lie one after the other, not interleaved or transposed
 
     @classmethod
@@ -53,9 +62,10 @@ class Shape:
         *batch, queries, keys = first.outputs[0][0]
         depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
         columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
-        interleaved = any(call.attrs["axes"] == HEADS for call in ops.of("transpose"))
-        one_head = first.inputs[1][0][-3] == 1  # of keys for all heads of queries, say
-        key_rows = one_head if interleaved else not turned(ops)["k"]
+        interleaved = interleaved_ones(ops)
+        # Of keys for all heads of queries, say.
+        one_head = "k" in interleaved and first.inputs[1][0][-3] == 1
+        key_rows = one_head if "k" in interleaved else not turned(ops)["k"]
         return cls(tuple(batch), queries, keys, depth, columns, interleaved, key_rows)
 
     @property
@@ -124,7 +134,8 @@ class BlockPlan:
             yield from spilled(tile, machine_for(cpu, self.words), held)
 
     def __str__(self) -> str:
-        which = "keys and values" if self.shape.interleaved or self.words else "keys"
+        both = "v" in self.shape.interleaved or self.words
+        which = "keys and values" if both else "keys"
         packed = f", {which} packed" if self.packed else ""
         packed += f", of words of {self.word} {_OF[self.words]}" if self.words else ""
         return (
@@ -188,9 +199,6 @@ class BlockPlan:
     def width(self) -> int:
         """Columns of the values in whole vectors."""
         return -(-self.shape.columns // self.vector) * self.vector
-
-
-AttentionPlan = FewPlan | BlockPlan
 
 
 _OF = {PAIRS: "levels", BFLOATS: HELD}

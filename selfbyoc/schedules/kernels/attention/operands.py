@@ -65,7 +65,7 @@ def masked_scores(mask: Tensor | None, second: Tensor | None, ops: Ops) -> Read:
 def laid_out(element: Read, shape: Shape) -> Tensor:
     """The result, from its element at (batch ..., query, column)."""
     batch, rest = shape.batch, (shape.queries, shape.columns)
-    if shape.interleaved:
+    if "result" in shape.interleaved:
         extents = (batch[0], shape.queries, batch[1], shape.columns)
         return te.compute(extents, lambda b, m, h, e: element(b, h, m, e), name="result")
     return te.compute((*batch, *rest), element, name="result")

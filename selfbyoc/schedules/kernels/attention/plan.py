@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ....codegen.info.ops import Ops
-from ....language.decisions import choose, for_every_size
+from ....language.decisions import choose, for_every_size, is_symbolic
 from ....machine import Machine
 from ....tvm.own_ops import PAIRS
 from ...steps.blocks import divisor
@@ -19,7 +19,10 @@ from ...steps.candidates import best, divisors, next_to
 from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
 from ..rows.rowwise import partial_sums
-from .forms import AttentionPlan, BlockPlan, FewPlan, Shape, machine_for, words_for
+from .forms import BlockPlan, FewPlan, Shape, machine_for, words_for
+from .split_plan import SplitPlan, is_split, split_plan
+
+AttentionPlan = FewPlan | BlockPlan | SplitPlan
 
 FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
 # Vector instructions of a power, its part of the sum and of the largest score.
@@ -48,6 +51,8 @@ def plan_of_levels(ops: Ops, machine: Machine) -> BlockPlan:
 def plan(ops: Ops, machine: Machine) -> AttentionPlan:
     """The plan of the matched ops for a machine."""
     shape, vector = Shape.of(ops), machine.lanes("float32")
+    if is_split(shape):
+        return split_plan(shape, machine)
     if _few(shape.queries):
         parts = divisor(shape.depth, BLOCK), divisor(shape.keys, BLOCK)
         work = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth
@@ -101,12 +106,15 @@ def _few(queries: int) -> bool:
 
 def _blocks(shape: Shape, cpu: Machine, words: str, parts: int = 1) -> list[BlockPlan]:
     """A plan for each size of a block, of up to three cache lines of queries; the best first. A
-    block is one vector only where pairs would be few a core: its tiles mostly load.
+    block is one vector only where pairs would be few a core: its tiles mostly load; or where both
+    queries and keys are open, and any number of queries has one size of a block.
     """
     vector = cpu.lanes("float32")
     count = -(-shape.queries // vector)
     pairs = math.prod(shape.batch) * -(-count // 2)
-    least = min(count, 2) if pairs >= 2 * cpu.cores else 1
+    are_open = is_symbolic(shape.queries) and is_symbolic(shape.keys)
+    of_any_number = are_open and shape.queries != shape.keys
+    least = min(count, 2) if pairs >= 2 * cpu.cores and not of_any_number else 1
     most = 3 * BLOCK // vector
     if not for_every_size():
         most = min(count, most)
@@ -184,7 +192,7 @@ def _apart(plan: BlockPlan, cpu: Machine) -> float:
     2026).
     """
     shape = plan.shape
-    apart = shape.interleaved or plan.words
+    apart = "v" in shape.interleaved or plan.words
     columns = shape.depth + (shape.columns if apart else 0)
     once = 4 * math.prod(shape.batch) * shape.keys * columns / cpu.l3_bandwidth
     if plan.packed:

@@ -7,23 +7,32 @@ from ....tvm.own_ops import PAIRS
 from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import stored_at_once
 from ...steps.loops import Finish, start_sums, vectorize, vectorize_row
-from ...steps.registers import sum_in_tile, unroll_tile
-from ...steps.tiles import RegisterTile
-from .compute import BlockStages
+from ...steps.registers import unroll_tile
+from .compute import AttentionStages, BlockStages
 from .few import FewStages, schedule_few
-from .forms import AttentionPlan, BlockPlan, FewPlan
+from .forms import BlockPlan, FewPlan
+from .in_tiles import down_the_lanes, product_in_tile
+from .plan import AttentionPlan
+from .split import SplitStages
+from .split_plan import SplitPlan
+from .split_schedule import schedule_split
 
 
-def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan) -> None:
+def schedule(sch: Schedule, stages: AttentionStages, plan: AttentionPlan) -> None:
     """for (batch, block of queries) in parallel: queries, scores, peak, power, total; result."""
     inline_others(sch, stages)
     if isinstance(stages, FewStages):
         assert isinstance(plan, FewPlan)
         return schedule_few(sch, stages, plan)
+    if isinstance(stages, SplitStages):
+        assert isinstance(plan, SplitPlan)
+        return schedule_split(sch, stages, plan)
     assert isinstance(plan, BlockPlan)
     # 1. The result in tiles of queries; one block of queries is one task.
     task, tile = _result_tiles(sch, stages, plan)
-    finish = [_product(sch, stages.weighted, tile, plan.weighted, plan.key_steps, plan)]
+    finish = [
+        product_in_tile(sch, stages.weighted, tile, plan.weighted, plan.key_steps, plan.vector)
+    ]
     # 2. Everything before it, for the same block of queries: the scores stay in L1 or L2.
     sums = (stages.inverse, stages.total, stages.partial)
     # A level needs the whole sum; what is rounded alone does not, and is made beside the powers.
@@ -32,9 +41,11 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     for block in filter(None, (*before, stages.power, stages.peak, stages.scores)):
         sch.compute_at(block, task, preserve_unit_loops=True)
     tiles, tile = _score_tiles(sch, stages.scores, plan)
-    finish.append(_product(sch, stages.products, tile, plan.scores, plan.depth_steps, plan))
+    finish.append(
+        product_in_tile(sch, stages.products, tile, plan.scores, plan.depth_steps, plan.vector)
+    )
     sch.compute_at(stages.queries, task, preserve_unit_loops=True)
-    finish.append(_down_the_lanes(sch, stages.peak, tile, tiles, plan))
+    finish.append(down_the_lanes(sch, stages.peak, tile, tiles, plan.vector))
     finish += _sums(sch, stages, plan)
     for block in filter(None, (stages.queries, stages.power, stages.inverse, stages.words)):
         _one_vector(sch, block, plan)
@@ -56,7 +67,7 @@ def _sums(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> list[Finish]:
     if beside is not None:
         keys, key = sch.split(key, [None, plan.word])
     if stages.partial is None:
-        finish = [_down_the_lanes(sch, stages.total, key, keys, plan)]
+        finish = [down_the_lanes(sch, stages.total, key, keys, plan.vector)]
     else:
         parts = ((stages.total, 0), (stages.partial, 1))
         finish = [_sum_of_powers(sch, block, axes, plan) for block, axes in parts]
@@ -65,7 +76,7 @@ def _sums(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> list[Finish]:
     return finish
 
 
-def inline_others(sch: Schedule, stages: BlockStages | FewStages) -> None:
+def inline_others(sch: Schedule, stages: AttentionStages) -> None:
     """Constants, and whatever reshapes the arguments, are read in place."""
     own = [sch.get(block) for block in vars(stages).values() if block is not None]
     others = [b for b in child_blocks(sch) if not any(sch.get(b).same_as(o) for o in own)]
@@ -87,7 +98,7 @@ def _result_tiles(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> tuple[
     sch.reverse_compute_at(stages.result, inside, preserve_unit_loops=True)
     sch.set_scope(stages.normalised, 0, "local")
     loops = list(sch.get_loops(stages.result))
-    sch.unroll(loops[-3 if plan.shape.interleaved else -2])
+    sch.unroll(loops[-3 if "result" in plan.shape.interleaved else -2])
     vectorize(sch, loops[-1], plan.vector)
     return task, inside
 
@@ -101,37 +112,9 @@ def _score_tiles(sch: Schedule, scores: Block, plan: BlockPlan) -> tuple[Loop, L
     return tile, group
 
 
-def _product(
-    sch: Schedule, block: Block, at: Loop, tile: RegisterTile, steps: int, plan: BlockPlan
-) -> Finish:
-    """A product in registers under its reader's tile. What there are more of, rows or vectors, is
-    read in turn while the others are held.
-    """
-    sch.compute_at(block, at, preserve_unit_loops=True)
-    sch.set_scope(block, 0, "local")
-    *_, row, lanes, k = sch.get_loops(block)
-    vector, lane = sch.split(lanes, [None, plan.vector])
-    inside = (row, vector) if tile.rows >= tile.vectors else (vector, row)
-    outer, step = sch.split(k, [None, steps])
-    finish = sum_in_tile(sch, block, [outer, step], [*inside, lane], plan.vector)
-    sch.unroll(step)
-    return finish
-
-
 def _one_vector(sch: Schedule, block: Block, plan: BlockPlan) -> None:
     """The lanes of a block as machine vectors, one after the other."""
     vectorize(sch, sch.get_loops(block)[-1], plan.vector)
-
-
-def _down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, plan: BlockPlan) -> Finish:
-    """Reduce over the loop of keys, each lane for itself, where `at` computes what is reduced."""
-    sch.reverse_compute_at(block, at, preserve_unit_loops=True)
-    sch.set_scope(block, 0, "local")
-    *_, lanes, key = sch.get_loops(block)
-    vector, lane = sch.split(lanes, [None, plan.vector])
-    unroll_tile(sch, [], [vector, key, lane], plan.vector)
-
-    return lambda: start_sums(sch, block, keys, 1)
 
 
 def _sum_of_powers(sch: Schedule, block: Block, axes: int, plan: BlockPlan) -> Finish:
