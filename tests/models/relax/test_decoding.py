@@ -98,7 +98,7 @@ def built():
     ids=["one", "some", "tokens", "whole", "last"],
 )
 def test_in_any_pieces(built, pieces):
-    assert built.library.report.counts["attention"] == 1
+    assert built.library.report.counts["attention_of_heads"] == 1
     own = selfbyoc.Decoder(built.library)
     ends = list(itertools.accumulate(pieces))
     for end, count in zip(ends, pieces, strict=True):
