@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +26,7 @@ from .own import own_workloads
 from .performance import markdown
 from .quantised import LEVELS
 from .records import Report, Row, read_report
+from .request import Request
 from .roofline import roofline
 from .run import Selection, run
 from .setting import Setting, make_setting
@@ -39,35 +40,6 @@ from .where.tables import markdown as places_markdown
 WIDTH = 160  # of the tables in a pipe or a file
 # In the order of Files.
 _OF_FILES = ("shape", "target", "threads", "composites", "quick", "size", "requantize")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks."""
-
-    own: Sequence[Path] = ()
-    shape: Sequence[str] = ()
-    input: Sequence[str] = ()
-    composites: Sequence[Path | str] = ()
-    lengths: str | None = None
-    size: Sequence[str] = ()
-    target: str | None = None
-    threads: int | None = None
-    requantize: str = "stepwise"
-    only: Sequence[str] = ()
-    sweep: bool = False
-    models: bool = False
-    quick: bool = False
-    peers: str | None = None
-    builds: int = 1
-    minilm: Path | None = None
-    json: Path | None = None
-    resume: bool = False
-    roofline: Path | None = None
-    markdown: Path | None = None
-    where: bool = False
-    start: bool = False
-    list: bool = False
 
 
 def show(console: Console, asked: Request, method: Method | None = None) -> bool:
@@ -85,6 +57,13 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
         return True
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
+    if asked.decode is not None:
+        from .decode.command import show_decoding
+
+        return show_decoding(console, asked, _setting(asked))
+    for name in ("weights", "keep"):
+        if getattr(asked, name) is not None:
+            raise InputError(f"--{name}: only beside --decode")
     if asked.where:
         return _show_where(console, asked, method or Method())
     if asked.start:

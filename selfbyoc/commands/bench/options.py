@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...errors import InputError
 from ...models.sizes import parse_lengths, parse_sizes
 from ..command import Commands, add_command, at_least, runs
 from ..model_file import add_composites, add_input, add_shape, checked
+
+WEIGHTS = ("float32", "float16", "int8", "int4")  # of what --decode times
+
+
+def parse_weights(text: str) -> list[str]:
+    """`float16,int4`. Raises InputError for a kind that there is not."""
+    found = text.split(",")
+    if not {*found} <= {*WEIGHTS}:
+        raise InputError(f"weights: expected some of {','.join(WEIGHTS)}, found {text}")
+    return found
 
 
 def add_bench(commands: Commands) -> None:
@@ -20,6 +31,7 @@ def add_bench(commands: Commands) -> None:
         % model.onnx --lengths length=1,16,128 --size batch=1
         % model.onnx --where      kernel by kernel
         % model.onnx --start      first answer, memory
+        % --decode qwen2-0.5b --weights float16,int4
         % --only attention --quick""",
     )  # fmt: skip
     add = bench.add_argument
@@ -52,6 +64,13 @@ def add_bench(commands: Commands) -> None:
     add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
     add("--start", action="store_true", help="of each MODEL.onnx: seconds until the first answer "
         "of a new process, its memory and the file's size, beside the peers'")  # fmt: skip
+    add("--decode", metavar="CONFIG", help="a language model of seeded weights token by token, "
+        "beside llama.cpp, ONNX Runtime GenAI and OpenVINO: tiny, qwen2-0.5b, llama-1b, or a "
+        "folder with config.json")  # fmt: skip
+    add("--weights", type=checked(parse_weights), metavar="KINDS", help="beside --decode, of "
+        "float32, float16, int8 and int4, by commas; default: all")  # fmt: skip
+    add("--keep", type=Path, metavar="FOLDER", help="beside --decode, keeps everybody's files, and "
+        "takes the peers' from there the next time")  # fmt: skip
     add("--where", action="store_true", help="take each MODEL.onnx apart: what our kernels take, "
         "what they would take at least, and what ONNX Runtime and OpenVINO take for the same "
         "nodes")  # fmt: skip

@@ -1,0 +1,179 @@
+"""Everybody writes the model, then their processes take turns, each a new one in each turn: so that
+none waits for another's threads, and models of many GB are in memory one at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ..others import busy_ticks
+from ..process import Failed, environment
+from ..records import OURS
+from ..run import cpu_name
+from ..setting import Setting
+from .configs import key_of
+from .contender import BYTES, Job, missing
+
+PROMPTS, AT = (16, 128, 512), 128  # tokens; and how many are there when those of a token are timed
+_LIMIT = 3600.0  # seconds that somebody may take to write files, or for a turn
+# How far from PyTorch's logits somebody may be to count; levels are of each one's own rounding.
+_MOST_ERROR = {"float32": 1e-3, "float16": 0.1}
+_LEAST_ALIKE = {"float32": 0.9999, "float16": 0.999, "int8": 0.99, "int4": 0.8}
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One contender with one kind of weights: milliseconds of a token and of prompts, seconds from
+    its file to the first token, MB of memory at most and of its files, how far its logits are from
+    PyTorch's, of the largest, and how they correlate. Or why there is nothing.
+    """
+
+    contender: str
+    weights: str
+    token: float = 0.0
+    prompts: dict[str, float] = field(default_factory=dict)
+    start: float = 0.0
+    memory: float = 0.0
+    file: float = 0.0
+    error: float = 0.0
+    alike: float = 0.0
+    failed: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it computes what PyTorch does."""
+        near = self.error <= _MOST_ERROR.get(self.weights, float("inf"))
+        return not self.failed and near and self.alike >= _LEAST_ALIKE[self.weights]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one run found. `bandwidth` is GB/s of who only reads, the median over all turns; `read`
+    MB of weights that a token reads, and `others` the share of the cores' time that went to nobody
+    of these, both by the kind of weights.
+    """
+
+    config: str
+    cpu: str
+    target: str
+    threads: int
+    at: int
+    bandwidth: float
+    read: dict[str, float]
+    others: dict[str, float]
+    rows: list[Decoded]
+
+
+def measured(
+    config: str, weights: Sequence[str], taking: Sequence[str], setting: Setting, quick: bool,
+    folder: Path, says: Callable[[str], None],
+) -> Report:  # fmt: skip
+    """Of each kind of weights by itself."""
+    turns, tokens = (1, 8) if quick else (3, 32)
+    model = folder / f"{Path(config).name}-{key_of(config)}"
+    says(f"{config}: seeded weights")
+    facts = _once(model, lambda: _ask(setting, "model", config=config, folder=str(model)))
+    there, rates = [name for name in taking if not missing(name)], []
+    rows: list[Decoded] = []
+    others = {}
+    for kind in weights:
+        jobs = {name: Job(model, model / f"{name}-{kind}", kind, setting.threads, setting.target)
+                for name in there}  # fmt: skip
+        failed = {
+            name: why for name, job in jobs.items() if (why := _why_not(name, job, setting, says))
+        }
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in jobs}
+        busy = _busy()
+        for turn in range(turns):
+            rates.append(_ask(setting, "bandwidth", target=setting.target, threads=setting.threads))
+            for name in (name for name in jobs if name not in failed):
+                says(f"{kind}: turn {turn + 1} of {turns}, {name}")
+                asked = {"job": _told(jobs[name]), "prompts": PROMPTS, "at": AT, "tokens": tokens}
+                try:
+                    found[name].append(_ask(setting, "time", name=name, **asked))
+                except Failed as err:
+                    failed[name] = str(err)
+        others[kind] = _share(busy, _busy())
+        rows += [Decoded(n, kind, failed=failed[n]) if n in failed else _row(n, jobs[n], found[n])
+                 for n in jobs]  # fmt: skip
+    read = {kind: facts * 1e-6 * BYTES[kind] for kind in weights}
+    return Report(
+        config, cpu_name(), str(setting), setting.threads, AT, median(rates), read, others, rows
+    )
+
+
+def _why_not(name: str, job: Job, setting: Setting, says: Callable[[str], None]) -> str:
+    """Have somebody write its files; ours anew, for nothing tells whether the compiler changed."""
+    says(f"{job.weights}: {name} writes the model")
+    if name == OURS:
+        (job.files / "done.json").unlink(missing_ok=True)
+    try:
+        _once(job.files, lambda: _ask(setting, "write", name=name, job=_told(job)))
+    except Failed as err:
+        return str(err)
+    return ""
+
+
+def _once(folder: Path, make: Callable[[], Any]) -> Any:
+    """What `make` found when it filled the folder, now or in another run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = folder / "done.json"
+    if not done.exists():
+        found = make()
+        done.write_text(json.dumps(found), encoding="utf-8")
+    return json.loads(done.read_text(encoding="utf-8"))
+
+
+def _told(job: Job) -> dict[str, Any]:
+    return {name: str(x) if isinstance(x, Path) else x for name, x in asdict(job).items()}
+
+
+def _ask(setting: Setting, what: str, **args: Any) -> Any:
+    """A new process. Raises Failed with its reason."""
+    command = [sys.executable, "-m", "selfbyoc.commands.bench.decode.worker"]
+    try:
+        done = subprocess.run(
+            command, input=json.dumps({"what": what, **args}), env=environment(setting.threads),
+            capture_output=True, text=True, timeout=_LIMIT,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as err:
+        raise Failed(f"took more than {_LIMIT:g} s") from err
+    if not done.stdout:
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        raise Failed(f"died with status {done.returncode}: {last}")
+    answer, problem = json.loads(done.stdout)
+    if problem:
+        raise Failed(problem)
+    return answer
+
+
+def _row(name: str, job: Job, runs: Sequence[dict[str, Any]]) -> Decoded:
+    """Medians over turns; of tokens over the faster half: what disturbs one only adds to it."""
+    tokens = sorted(t for run in runs for t in run["tokens"])
+    mid = {key: median(run[key] for run in runs) for key in ("start", "memory", "error", "alike")}
+    prompts = {n: 1e3 * median(run["prompts"][n] for run in runs) for n in runs[0]["prompts"]}
+    file = sum(f.stat().st_size for f in job.files.rglob("*") if f.is_file()) * 1e-6
+    token = 1e3 * median(tokens[: (len(tokens) + 1) // 2])
+    return Decoded(name, job.weights, token, prompts, file=file, **mid)
+
+
+def _busy() -> tuple[float, float, float]:
+    """Seconds: that the cores were busy, that processes which ended ran, and the clock's."""
+    ticks, used = busy_ticks(os.sched_getaffinity(0)), resource.getrusage(resource.RUSAGE_CHILDREN)
+    cores = float("nan") if ticks is None else ticks / os.sysconf("SC_CLK_TCK")
+    return cores, used.ru_utime + used.ru_stime, time.perf_counter()
+
+
+def _share(before: Sequence[float], after: Sequence[float]) -> float:
+    busy, own, clock = (b - a for a, b in zip(before, after, strict=True))
+    return max(0.0, (busy - own) / (clock * len(os.sched_getaffinity(0))))
