@@ -8,6 +8,7 @@ from selfbyoc.language.decisions import deciding
 from selfbyoc.machine import Machine, machine
 from selfbyoc.schedules.kernels.attention.forms import BlockPlan, FewPlan
 from selfbyoc.schedules.kernels.attention.plan import plan
+from selfbyoc.schedules.kernels.attention.split_plan import SplitPlan
 from selfbyoc.tvm import make_target
 
 CPUS = {
@@ -105,6 +106,34 @@ def test_few_queries_are_a_task_each():
     assert str(found) == "a query a task, 16 partial sums a score"
     assert not found.parallel
     assert planned(cpu("avx2"), 12, 2, 64, keys=770).parallel
+
+
+@pytest.mark.parametrize("queries", [1, 2, 3, 7, 13, 16])
+@pytest.mark.parametrize("name", CPUS)
+def test_few_queries_meet_blocks_of_keys_of_an_open_number(name, queries):
+    known = cpu(name)
+    with deciding({}, fitted=True, lasting=True, sizes=[300]):
+        found = planned(known, 2, queries, 64, keys=300)
+    for others in ({"queries": 17, "keys": 300}, {"queries": 300}):
+        with deciding({}, fitted=True, lasting=True, sizes=[300]):
+            assert isinstance(planned(known, 2, depth=64, **others), BlockPlan)
+    assert isinstance(found, SplitPlan)
+    assert (found.block, found.blocks, found.tasks) == (64, 5, 10)
+    assert queries <= found.rows <= found.lanes <= 16
+    for tile in (found.scores, found.weighted):
+        assert tile.sums == 1 or tile.fits(known, min(tile.rows, tile.vectors))
+
+
+def test_a_vector_is_as_narrow_as_its_queries():
+    with deciding({}, fitted=True, lasting=True, sizes=[300]):
+        one = planned(cpu("avx512"), 2, 1, 64, keys=300)
+        seven = planned(cpu("avx512"), 2, 7, 64, keys=300)
+    assert (one.depth_lanes, seven.depth_lanes, seven.narrow) == (16, 1, 8)
+    assert str(one) == "64 keys a task, 10 tasks, 16 partial sums a score"
+    assert str(seven) == (
+        "64 keys a task, 10 tasks, register tiles 16 x 1 vectors of 8 queries and 7 x 2 vectors of "
+        "columns"
+    )
 
 
 def test_little_work_is_not_parallel():

@@ -66,8 +66,8 @@ class SplitPlan:
         if self.depth_lanes > 1:
             return f"{blocks}, {self.depth_lanes} partial sums a score"
         return (
-            f"{blocks}, register tiles {self.scores.rows} keys x {self.scores.vectors} vectors of "
-            f"{self.narrow} queries and {self.weighted.rows} queries x {self.weighted.vectors} vectors"
+            f"{blocks}, register tiles {self.scores} of {self.narrow} queries and {self.weighted} "
+            f"of columns"
         )
 
     @property

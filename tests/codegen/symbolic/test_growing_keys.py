@@ -1,0 +1,158 @@
+"""Attention of queries over keys of an open size of their own, as a decoder's cache has them."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc.ir.emit import emit
+from selfbyoc.language.pattern import op
+from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION, tir
+
+pytestmark = pytest.mark.slow
+
+KEYS = (1, 2, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200, 513)
+ROWS = (1, 2, 3, 8, 15, 16, 17, 33, 64)
+HEADS, DEPTH, COLUMNS = 3, 20, 24
+OF_HEADS, SHARED = "a mask of each head", "a mask"
+IN_ROWS, CACHED = "in rows", "as a cache lies"
+
+
+def program(layout, mask):
+    """Attention of these arguments."""
+
+    def alone(q, k, v):
+        return weighted(scores(q, k), v)
+
+    def masked(q, k, v, mask):
+        return weighted(op.add(scores(q, k), mask), v)
+
+    def scores(q, k):
+        return op.multiply(op.batch_matmul(q, as_rows(k), transpose_b=True), 0.3)
+
+    def weighted(found, v):
+        return op.batch_matmul(op.softmax(found), as_rows(v))
+
+    def as_rows(x):
+        return x if layout == IN_ROWS else op.transpose(x, axes=(0, 2, 1, 3))
+
+    return masked if mask else alone
+
+
+def shapes(rows, keys, layout=IN_ROWS, mask=None, depth=DEPTH, columns=COLUMNS):
+    """Of the arguments; Relay's products have three axes."""
+    laid = (HEADS, keys) if layout == IN_ROWS else (keys, HEADS)
+    found = {"q": (1, HEADS, rows, depth), "k": (1, *laid, depth), "v": (1, *laid, columns)}
+    if mask:
+        found["mask"] = (1, HEADS if mask == OF_HEADS else 1, rows, keys)
+    return {n: s[1:] for n, s in found.items()} if GENERATION == "relay" else found
+
+
+def library(rows, layout=IN_ROWS, mask=None, target=None, **extents):
+    """Built for `rows` queries (None: of another open size); one kernel, learnt."""
+    rows_of = rows or (tir.Var("rows", "int64") if GENERATION == "relax" else tir.Any())
+    keys = tir.Var("keys", "int64") if GENERATION == "relax" else tir.Any()
+    mod = emit(program(layout, mask), shapes(rows_of, keys, layout, mask, **extents))
+    if GENERATION == "relay":
+        names = {rows_of: "rows", keys: "keys"} if rows is None else {keys: "keys"}
+        places = shapes(rows_of, keys, layout, mask, **extents)
+        mod = selfbyoc.name_sizes(mod, {
+            arg: {axis: name for axis, e in enumerate(shape) for of, name in names.items()
+                  if e is of}
+            for arg, shape in places.items()
+            if any(e is of for e in shape for of in names)
+        })  # fmt: skip
+    found = selfbyoc.build(mod, target)
+    composite = "attention" if layout == IN_ROWS else "attention_of_heads"
+    assert found.report.counts == {composite: 1}
+    return found
+
+
+def arguments(rows, keys, layout=IN_ROWS, mask=None, **extents):
+    rng = np.random.default_rng(keys * 1000 + rows)
+    found = {
+        name: rng.standard_normal(shape, dtype="float32")
+        for name, shape in shapes(rows, keys, layout, mask, **extents).items()
+    }
+    if mask:
+        hidden = rng.random(found["mask"].shape) < 0.3
+        hidden[..., rng.integers(keys)] = False
+        found["mask"] = np.where(hidden, -np.inf, found["mask"])
+    return found
+
+
+def expected(q, k, v, mask=0.0, *, layout=IN_ROWS):
+    """In NumPy, of float64."""
+    if layout == CACHED:
+        k, v = (x.transpose(0, 2, 1, 3) for x in (k, v))
+    scores = np.matmul(q.astype("float64"), np.swapaxes(k, -1, -2)) * 0.3 + mask
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.matmul(powers / powers.sum(-1, keepdims=True), v.astype("float64"))
+
+
+def check(found, rows, keys, layout=IN_ROWS, mask=None, **extents):
+    given = arguments(rows, keys, layout, mask, **extents)
+    (result,) = found(**given)
+    wanted = expected(**given, layout=layout).astype("float32")
+    assert first_wrong(result, wanted, "float32", keys) is None, (rows, keys)
+
+
+@pytest.mark.parametrize(
+    ("rows", "mask"),
+    [(1, None), (1, OF_HEADS), (2, SHARED), (3, None), (7, SHARED), (16, OF_HEADS), (17, None)],
+)  # fmt: skip
+def test_some_queries(rows, mask):
+    found = library(rows, mask=mask)
+    for keys in KEYS:
+        check(found, rows, keys, mask=mask)
+
+
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=znver3", "llvm"])
+@pytest.mark.parametrize("mask", [None, SHARED, OF_HEADS])
+def test_any_number_of_queries(mask, target):
+    found = library(None, mask=mask, target=target)
+    for keys in KEYS:
+        for rows in ROWS:
+            check(found, rows, keys, mask=mask)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 13])
+@pytest.mark.parametrize("target", ["llvm -mcpu=znver3", "llvm"])
+def test_other_targets(rows, target):
+    found = library(rows, target=target, mask=SHARED)
+    for keys in KEYS:
+        check(found, rows, keys, mask=SHARED)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="its batch_matmul has three axes")
+@pytest.mark.parametrize("rows", [1, 7, None])
+def test_keys_and_values_as_a_cache_has_them(rows):
+    found = library(rows, CACHED, SHARED)
+    for keys in KEYS:
+        for queries in ROWS if rows is None else (rows,):
+            check(found, queries, keys, CACHED, SHARED)
+
+
+@pytest.mark.parametrize("extents", [
+    {"depth": 7, "columns": 13}, {"depth": 1, "columns": 1}, {"depth": 64, "columns": 80},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("rows", [1, 6])
+def test_odd_extents(rows, extents):
+    found = library(rows, **extents)
+    for keys in (1, 64, 65, 200):
+        check(found, rows, keys, **extents)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_hidden_blocks(rows):
+    """One that is hidden altogether adds nothing; a row of which all are is NaN, and no other."""
+    found = library(rows, mask=SHARED)
+    given = arguments(rows, 200, mask=SHARED)
+    given["mask"][..., :] = 0
+    given["mask"][..., :130] = -np.inf
+    (result,) = found(**given)
+    assert first_wrong(result, expected(**given).astype("float32"), "float32", 200) is None
+    given["mask"][..., 0, :] = -np.inf
+    (result,) = found(**given)
+    assert np.isnan(result[..., 0, :]).all()
+    assert np.isfinite(result[..., 1:, :]).all()
