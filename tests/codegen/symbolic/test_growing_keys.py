@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 
 import selfbyoc
+from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
+from selfbyoc.ir.generation import writer
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.tvm import GENERATION, tir
 
 pytestmark = pytest.mark.slow
 
+RELAX_ONLY = pytest.mark.skipif(GENERATION == "relay", reason="its batch_matmul has three axes")
 KEYS = (1, 2, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200, 513)
-ROWS = (1, 2, 3, 8, 15, 16, 17, 33, 64)
+ROWS = (1, 2, 3, 8, 15, 16, 17, 33, 64, 130)
 HEADS, DEPTH, COLUMNS = 3, 20, 24
 OF_HEADS, SHARED = "a mask of each head", "a mask"
 IN_ROWS, CACHED = "in rows", "as a cache lies"
@@ -124,7 +127,7 @@ def test_other_targets(rows, target):
         check(found, rows, keys, mask=SHARED)
 
 
-@pytest.mark.skipif(GENERATION == "relay", reason="its batch_matmul has three axes")
+@RELAX_ONLY
 @pytest.mark.parametrize("rows", [1, 7, None])
 def test_keys_and_values_as_a_cache_has_them(rows):
     found = library(rows, CACHED, SHARED)
@@ -156,3 +159,79 @@ def test_hidden_blocks(rows):
     (result,) = found(**given)
     assert np.isnan(result[..., 0, :]).all()
     assert np.isfinite(result[..., 1:, :]).all()
+
+
+@RELAX_ONLY
+@pytest.mark.parametrize("rows", [1, 4, None])
+def test_a_guard_against_nan(rows):
+    """PyTorch's: rows that are hidden altogether are zeros."""
+    from tvm import relax
+
+    keys = tir.Var("keys", "int64")
+    queries = rows or tir.Var("rows", "int64")
+
+    def body(q, k, v, mask):
+        turned = relax.op.permute_dims(k, [0, 1, 3, 2])
+        scores = relax.op.multiply(relax.op.matmul(q, turned), relax.const(0.3, "float32"))
+        powers = relax.op.nn.softmax(relax.op.add(scores, mask))
+        zero = relax.const(0.0, "float32")
+        return [relax.op.matmul(relax.op.where(relax.op.isnan(powers), zero, powers), v)]
+
+    args = {n: (s, "float32") for n, s in shapes(queries, keys, mask=SHARED).items()}
+    mod = relax.transform.Normalize()(writer.emit_module(args, body))
+    found = selfbyoc.build(mod)
+    assert found.report.counts == {"attention": 1}
+    for size in (1, 64, 200):
+        given = arguments(rows or 5, size, mask=SHARED)
+        given["mask"][..., 0, :] = -np.inf
+        (result,) = found(**given)
+        with np.errstate(invalid="ignore"):
+            wanted = np.nan_to_num(expected(**given)).astype("float32")
+        assert first_wrong(result, wanted, "float32", size) is None, size
+
+
+def test_after_it():
+    """What is elementwise is part of the kernel."""
+    keys = tir.Var("keys", "int64") if GENERATION == "relax" else tir.Any()
+    of = shapes(7, keys)
+    residual = (*of["q"][:-1], COLUMNS)
+
+    def body(q, k, v, r):
+        return op.relu(op.add(program(IN_ROWS, None)(q, k, v), r))
+
+    mod = emit(body, {**of, "r": residual})
+    if GENERATION == "relay":
+        axis = len(residual) - 2
+        mod = selfbyoc.name_sizes(mod, {name: {axis: "keys"} for name in "kv"})
+    found = selfbyoc.build(mod)
+    assert found.report.counts == {"attention": 1}
+    for size in (1, 64, 65, 200):
+        given = arguments(7, size)
+        added = np.random.default_rng(0).standard_normal(residual, dtype="float32")
+        (result,) = found(**given, r=added)
+        wanted = np.maximum(expected(**given) + added, 0).astype("float32")
+        assert first_wrong(result, wanted, "float32", size) is None, size
+
+
+def test_no_keys_and_no_queries():
+    found = library(None)
+    for rows, keys in ((0, 5), (0, 0)):
+        zeros = (np.zeros(s, "float32") for s in shapes(rows, keys).values())
+        (result,) = found(*zeros)
+        assert result.shape[-2:] == (0, COLUMNS)
+    for rows in (1, 5):
+        given = {n: np.zeros(s, "float32") for n, s in shapes(rows, 0).items()}
+        with pytest.raises(InputError, match="size keys: expected 1 or more"):
+            found(**given)
+
+
+@pytest.mark.parametrize(("least", "most"), [(None, 40), (None, 64), (100, None)])
+@RELAX_ONLY
+def test_within_a_range(least, most):
+    """Of one block, say."""
+    mod = emit(program(IN_ROWS, None), shapes(7, tir.Var("keys", "int64")))
+    found = selfbyoc.build(mod, sizes={"keys": (least, most)})
+    assert found.report.counts == {"attention": 1}
+    for keys in (*KEYS, 39, 40, 100, 101):
+        if (least or 1) <= keys <= (most or 513):
+            check(found, 7, keys)

@@ -19,7 +19,11 @@ def schedule_split(sch: Schedule, stages: SplitStages, plan: SplitPlan) -> None:
     """
     # 1. All stages of a block of keys are one task, from its scores on.
     ndim = len(plan.shape.batch)
-    task = sch.fuse(*sch.get_loops(stages.scores)[: ndim + 1])
+    outer = list(sch.get_loops(stages.scores)[: ndim + 1])
+    if "k" in plan.shape.interleaved:  # all heads of some keys lie together
+        outer[1:] = reversed(outer[1:])
+        sch.reorder(*outer)
+    task = sch.fuse(*outer)
     by_depth = plan.depth_lanes > 1
     finish = (_by_depth if by_depth else _by_lanes)(sch, stages, plan, task)
     # 2. The blocks of a query are added up by one task.
