@@ -1,5 +1,6 @@
 """Plans of attention for CPUs of all kinds: what fits the registers, and no core without work."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +9,8 @@ from selfbyoc.language.decisions import deciding
 from selfbyoc.machine import Machine, machine
 from selfbyoc.schedules.kernels.attention.forms import BlockPlan, FewPlan
 from selfbyoc.schedules.kernels.attention.plan import plan
+from selfbyoc.schedules.kernels.attention.split_plan import SplitPlan
+from selfbyoc.schedules.steps.tiles import RegisterTile
 from selfbyoc.tvm import make_target
 
 CPUS = {
@@ -26,8 +29,13 @@ def cpu(name, cores=1):
     return Machine(**{**vars(known), "cores": cores})
 
 
-def planned(cpu, batch, queries, depth, keys=0, columns=0, key_rows=True):
+def planned(cpu, *shape, **laid):
     """The plan of softmax(q k^T) v."""
+    return plan(products(*shape, **laid), cpu)
+
+
+def products(batch, queries, depth, keys=0, columns=0, key_rows=True):
+    """The ops of softmax(q k^T) v that a plan asks about."""
     keys, columns = keys or queries, columns or depth
     plain = {"transpose_a": False, "transpose_b": False}
     turned = {"transpose_a": False, "transpose_b": key_rows}
@@ -38,7 +46,7 @@ def planned(cpu, batch, queries, depth, keys=0, columns=0, key_rows=True):
         SimpleNamespace(attrs=turned, inputs=[(q, ""), (k, "")], outputs=[(scores, "")]),
         SimpleNamespace(attrs=plain, inputs=[(scores, ""), (v, "")], outputs=[]),
     ]
-    return plan(SimpleNamespace(of=lambda kind: ops if kind == "batch_matmul" else []), cpu)
+    return SimpleNamespace(of=lambda kind: ops if kind == "batch_matmul" else [])
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -105,6 +113,50 @@ def test_few_queries_are_a_task_each():
     assert str(found) == "a query a task, 16 partial sums a score"
     assert not found.parallel
     assert planned(cpu("avx2"), 12, 2, 64, keys=770).parallel
+
+
+@pytest.mark.parametrize("queries", [1, 2, 3, 7, 13, 16])
+@pytest.mark.parametrize("name", CPUS)
+def test_few_queries_meet_blocks_of_keys_of_an_open_number(name, queries):
+    known = cpu(name)
+    with deciding({}, fitted=True, lasting=True, sizes=[300]):
+        found = planned(known, 2, queries, 64, keys=300)
+    for others in ({"queries": 17, "keys": 300}, {"queries": 300}):
+        with deciding({}, fitted=True, lasting=True, sizes=[300]):
+            assert isinstance(planned(known, 2, depth=64, **others), BlockPlan)
+    assert isinstance(found, SplitPlan)
+    assert (found.block, found.blocks, found.tasks) == (64, 5, 10)
+    assert queries <= found.rows <= found.lanes <= 16
+    for tile in (found.scores, found.weighted):
+        assert tile.sums == 1 or tile.fits(known, min(tile.rows, tile.vectors))
+
+
+@pytest.mark.parametrize("queries", [1, 7, 16])
+@pytest.mark.parametrize("name", CPUS)
+def test_a_wrong_number_of_such_a_plan_is_a_fault(name, queries):
+    known, arguments = cpu(name), (2, queries, 64, 300)
+    with deciding({}, fitted=True, lasting=True, sizes=[300]):
+        found = planned(known, *arguments)
+    assert list(found.faults(products(*arguments), known)) == []
+    for wrong in (
+        {"block": 72}, {"lanes": found.lanes + 1}, {"vector": 2}, {"depth_steps": 7},
+        {"key_steps": 7}, {"depth_lanes": 3}, {"scores": RegisterTile(5, 1)},
+        {"scores": RegisterTile(1, 3)}, {"weighted": RegisterTile(1, 3)},
+        {"weighted": RegisterTile(20, 1)}, {"shape": replace(found.shape, keys=301)},
+    ):  # fmt: skip
+        assert list(replace(found, **wrong).faults(products(*arguments), known)), wrong
+
+
+def test_a_vector_is_as_narrow_as_its_queries():
+    with deciding({}, fitted=True, lasting=True, sizes=[300]):
+        one = planned(cpu("avx512"), 2, 1, 64, keys=300)
+        seven = planned(cpu("avx512"), 2, 7, 64, keys=300)
+    assert (one.depth_lanes, seven.depth_lanes, seven.narrow) == (16, 1, 8)
+    assert str(one) == "64 keys a task, 10 tasks, 16 partial sums a score"
+    assert str(seven) == (
+        "64 keys a task, 10 tasks, register tiles 16 x 1 vectors of 8 queries and 7 x 2 vectors of "
+        "columns"
+    )
 
 
 def test_little_work_is_not_parallel():

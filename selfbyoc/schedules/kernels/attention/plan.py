@@ -104,6 +104,12 @@ def _few(queries: int) -> bool:
     )
 
 
+def _are_two_sizes(shape: Shape) -> bool:
+    """Whether the numbers of queries and of keys are open, each by itself."""
+    are_open = is_symbolic(shape.queries) and is_symbolic(shape.keys)
+    return are_open and shape.queries != shape.keys
+
+
 def _blocks(shape: Shape, cpu: Machine, words: str, parts: int = 1) -> list[BlockPlan]:
     """A plan for each size of a block, of up to three cache lines of queries; the best first. A
     block is one vector only where pairs would be few a core: its tiles mostly load; or where both
@@ -112,9 +118,7 @@ def _blocks(shape: Shape, cpu: Machine, words: str, parts: int = 1) -> list[Bloc
     vector = cpu.lanes("float32")
     count = -(-shape.queries // vector)
     pairs = math.prod(shape.batch) * -(-count // 2)
-    are_open = is_symbolic(shape.queries) and is_symbolic(shape.keys)
-    of_any_number = are_open and shape.queries != shape.keys
-    least = min(count, 2) if pairs >= 2 * cpu.cores and not of_any_number else 1
+    least = min(count, 2) if pairs >= 2 * cpu.cores and not _are_two_sizes(shape) else 1
     most = 3 * BLOCK // vector
     if not for_every_size():
         most = min(count, most)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ....tvm import child_blocks
 from ....tvm.own_ops import PAIRS
 from ....tvm.types import Block, Loop, Schedule
-from ...steps.blocks import stored_at_once
+from ...steps.blocks import others, stored_at_once
 from ...steps.loops import Finish, start_sums, vectorize, vectorize_row
 from ...steps.registers import unroll_tile
 from .compute import AttentionStages, BlockStages
@@ -78,10 +77,8 @@ def _sums(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> list[Finish]:
 
 def inline_others(sch: Schedule, stages: AttentionStages) -> None:
     """Constants, and whatever reshapes the arguments, are read in place."""
-    own = [sch.get(block) for block in vars(stages).values() if block is not None]
-    others = [b for b in child_blocks(sch) if not any(sch.get(b).same_as(o) for o in own)]
-    for block in others:
-        sch.compute_inline(block)
+    for block in others(sch, stages):
+        sch.compute_inline(block.block)
 
 
 def _result_tiles(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> tuple[Loop, Loop]:

@@ -19,10 +19,26 @@ from ...steps.tiles import BLOCK
 from .operands import Read, laid_out
 from .split_plan import SplitPlan
 
+# Queries across lanes, partial sums, products, scores.
+Before = tuple[Tensor | None, Tensor | None, Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Together:
+    """The stages of all blocks, in order."""
+
+    whole: Tensor  # [query], the largest score
+    factor: Tensor  # [query, block]
+    total: Tensor  # [query]
+    inverse: Tensor
+    combined: Tensor  # [query, column]
+    normalised: Tensor
+    result: Tensor
+
 
 @dataclass(frozen=True)
 class SplitStages:
-    """The stages in order: those of a block of keys up to `sums`, then those of all."""
+    """The stages in order: those of a block of keys, then those of all."""
 
     queries: Tensor | None  # [d, lane]; None if lanes are of the depth
     partial: Tensor | None  # [block, query, key, lane], sums of a score; None if a query is a lane
@@ -37,31 +53,30 @@ class SplitStages:
     totals: Tensor
     weighted: Tensor  # [block, query, column]
     sums: Tensor
-    whole: Tensor  # [query], the largest score
-    factor: Tensor  # [query, block]
-    whole_total: Tensor  # [query]
-    inverse: Tensor
-    combined: Tensor  # [query, column]
-    normalised: Tensor
-    result: Tensor
+    together: Together
+
+    @property
+    def result(self) -> Tensor:
+        """Of the whole composite."""
+        return self.together.result
 
 
 def attention_of_blocks(
     queries: Read, keys: Read, values: Read, masked: Read, parts: Softmax, plan: SplitPlan
 ) -> SplitStages:
     """The whole composite, from its arguments as functions of (batch ..., row, column)."""
-    if plan.depth_lanes > 1:
-        scores, *before = _scores_by_depth(queries, keys, masked, plan)
-    else:
-        scores, *before = _scores_by_lanes(queries, keys, masked, plan)
+    scored = _scores_by_depth if plan.depth_lanes > 1 else _scores_by_lanes
+    across, partial, products, scores = scored(queries, keys, masked, plan)
     peak, peak_lanes = _over_keys(scores, te.max, "peak", plan)
     power = _power(scores, peak, plan)
     total, total_lanes = _over_keys(power, te.sum, "total", plan)
     weighted = _weighted(power, values, plan)
     peaks, totals = _stored(peak, "peaks"), _stored(total, "totals")
     sums = _stored(weighted, "sums")
-    first = (*before, scores, peak_lanes, peak, peaks, power, total_lanes, total, totals, weighted)
-    return SplitStages(*first, sums, *_together(peaks, totals, sums, parts, plan))
+    return SplitStages(
+        across, partial, products, scores, peak_lanes, peak, peaks, power, total_lanes, total,
+        totals, weighted, sums, _together(peaks, totals, sums, parts, plan),
+    )  # fmt: skip
 
 
 def _stored(found: Tensor, name: str) -> Tensor:
@@ -75,10 +90,8 @@ def _key(i: PrimExpr, n: PrimExpr, plan: SplitPlan) -> tuple[PrimExpr, PrimExpr]
     return key, tir.Min(key, plan.shape.keys - 1)
 
 
-def _scores_by_lanes(
-    queries: Read, keys: Read, masked: Read, plan: SplitPlan
-) -> tuple[Tensor, Tensor, None, Tensor]:
-    """[block, key, lane]; and what these are made of."""
+def _scores_by_lanes(queries: Read, keys: Read, masked: Read, plan: SplitPlan) -> Before:
+    """Of [block, key, lane]."""
     shape, ndim = plan.shape, len(plan.shape.batch)
     (d,) = reduce_axes(d=shape.depth)
     across = te.compute(
@@ -97,13 +110,11 @@ def _scores_by_lanes(
 
     extents = (*shape.batch, plan.blocks, plan.block, plan.lanes)
     products = te.compute(extents, product, name="products")
-    return te.compute(extents, score, name="scores"), across, None, products
+    return across, None, products, te.compute(extents, score, name="scores")
 
 
-def _scores_by_depth(
-    queries: Read, keys: Read, masked: Read, plan: SplitPlan
-) -> tuple[Tensor, None, Tensor, Tensor]:
-    """[block, query, key]; and what these are made of."""
+def _scores_by_depth(queries: Read, keys: Read, masked: Read, plan: SplitPlan) -> Before:
+    """Of [block, query, key]."""
     shape, ndim, lanes = plan.shape, len(plan.shape.batch), plan.depth_lanes
     step, lane = reduce_axes(step=shape.depth // lanes, lane=lanes)
 
@@ -120,7 +131,7 @@ def _scores_by_depth(
     extents = (*shape.batch, plan.blocks, shape.queries, plan.block)
     partial = te.compute((*extents, lanes), element, name="partial")
     products = te.compute(extents, lambda *i: te.sum(partial(*i, lane), axis=lane), name="products")
-    return te.compute(extents, score, name="scores"), None, partial, products
+    return None, partial, products, te.compute(extents, score, name="scores")
 
 
 def _over_keys(
@@ -164,7 +175,7 @@ def _weighted(power: Tensor, values: Read, plan: SplitPlan) -> Tensor:
 
 def _together(
     peaks: Tensor, totals: Tensor, sums: Tensor, parts: Softmax, plan: SplitPlan
-) -> tuple[Tensor, ...]:
+) -> Together:
     """What the blocks made, added up."""
     shape, ndim, count = plan.shape, len(plan.shape.batch), plan.blocks
     rows = (*shape.batch, shape.queries)
@@ -196,4 +207,5 @@ def _together(
         lambda *i: parts.multiplied(combined(*i), inverse(*i[:-1])),
         name="normalised",
     )
-    return whole, factor, total, inverse, combined, normalised, laid_out(normalised, shape)
+    result = laid_out(normalised, shape)
+    return Together(whole, factor, total, inverse, combined, normalised, result)

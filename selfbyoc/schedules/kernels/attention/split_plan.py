@@ -47,12 +47,18 @@ class SplitPlan:
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
         shape, vector = self.shape, cpu.lanes("float32")
+        across, vectors = self.lanes // self.narrow, shape.columns // self.columns
         yield from unlike("extents", shape, Shape.of(ops))
         yield from unlike("a vector", self.vector, vector)
         yield from outside("queries", shape.queries, 1, BLOCK)
         yield from outside("lanes", self.lanes, shape.queries, BLOCK)
+        yield from undivided("a vector", self.vector, self.narrow)
         yield from undivided("lanes", self.lanes, self.narrow)
+        if self.depth_lanes > 1:
+            yield from unlike("lanes", self.lanes, shape.queries)
         yield from undivided("keys of a block", self.block, self.scores.rows)
+        yield from undivided("vectors of queries", across, self.scores.vectors)
+        yield from undivided("vectors of columns", vectors, self.weighted.vectors)
         yield from undivided("keys of a block", self.block, self.key_steps)
         yield from undivided("keys of a block", self.block, BLOCK)
         yield from undivided("depth", shape.depth, self.depth_lanes)
@@ -66,8 +72,8 @@ class SplitPlan:
         if self.depth_lanes > 1:
             return f"{blocks}, {self.depth_lanes} partial sums a score"
         return (
-            f"{blocks}, register tiles {self.scores.rows} keys x {self.scores.vectors} vectors of "
-            f"{self.narrow} queries and {self.weighted.rows} queries x {self.weighted.vectors} vectors"
+            f"{blocks}, register tiles {self.scores} of {self.narrow} queries and {self.weighted} "
+            f"of columns"
         )
 
     @property

@@ -9,7 +9,7 @@ from ...steps.loops import Finish, vectorize
 from ...steps.registers import unroll_tile
 from .few import sums_in_vectors
 from .in_tiles import down_the_lanes, product_in_tile, sums_of_tile
-from .split import SplitStages
+from .split import SplitStages, Together
 from .split_plan import SplitPlan
 
 
@@ -19,11 +19,15 @@ def schedule_split(sch: Schedule, stages: SplitStages, plan: SplitPlan) -> None:
     """
     # 1. All stages of a block of keys are one task, from its scores on.
     ndim = len(plan.shape.batch)
-    task = sch.fuse(*sch.get_loops(stages.scores)[: ndim + 1])
+    outer = list(sch.get_loops(stages.scores)[: ndim + 1])
+    if "k" in plan.shape.interleaved:  # all heads of some keys lie together
+        outer[1:] = reversed(outer[1:])
+        sch.reorder(*outer)
+    task = sch.fuse(*outer)
     by_depth = plan.depth_lanes > 1
     finish = (_by_depth if by_depth else _by_lanes)(sch, stages, plan, task)
     # 2. The blocks of a query are added up by one task.
-    together, last = _together(sch, stages, plan)
+    together, last = _together(sch, stages.together, plan)
     if plan.parallel:
         sch.parallel(task)
         sch.parallel(together)
@@ -93,7 +97,7 @@ def _weighted(sch: Schedule, stages: SplitStages, plan: SplitPlan, at: Loop) -> 
     return finish
 
 
-def _together(sch: Schedule, stages: SplitStages, plan: SplitPlan) -> tuple[Loop, list[Finish]]:
+def _together(sch: Schedule, stages: Together, plan: SplitPlan) -> tuple[Loop, list[Finish]]:
     """The sums over blocks of keys -> the loop over queries."""
     *outer, column = sch.get_loops(stages.result)
     task = sch.fuse(*outer)
@@ -102,7 +106,7 @@ def _together(sch: Schedule, stages: SplitStages, plan: SplitPlan) -> tuple[Loop
     vectorize(sch, sch.get_loops(stages.normalised)[-1], plan.columns)
     sch.compute_at(stages.combined, task, preserve_unit_loops=True)
     finish = [sums_in_vectors(sch, stages.combined, plan.columns)]
-    for block in (stages.inverse, stages.whole_total, stages.factor, stages.whole):
+    for block in (stages.inverse, stages.total, stages.factor, stages.whole):
         sch.compute_at(block, task, preserve_unit_loops=True)
     return task, finish
 
