@@ -12,11 +12,11 @@ class Decoder:
     """Layers of attention and a gated MLP; `attrs` are those of GroupQueryAttention."""
 
     def __init__(self, heads=4, shared=2, depth=16, layers=1, seed=0, is_packed=True, rotary=None,
-                 norm="Simplified", batch="batch_size", **attrs):  # fmt: skip
+                 norm="Simplified", batch="batch_size", head_norm="", **attrs):  # fmt: skip
         self.rng, self.nodes, self.weights = np.random.default_rng(seed), [], {}
         self.heads, self.shared, self.depth, self.layers = heads, shared, depth, layers
         self.width, self.is_packed, self.norm = heads * depth, is_packed, norm
-        self.batch = batch
+        self.batch, self.head_norm = batch, head_norm  # of queries and keys: "apart", "within"
         self.attrs = {"do_rotary": 1, "rotary_interleaved": 0, "local_window_size": -1, **attrs}
         self.half = (rotary or depth) // 2
 
@@ -79,14 +79,34 @@ class Decoder:
                 self.product(x, f"{side}{n}", count * self.depth)
                 for side, count in zip("qkv", counts, strict=True)
             ]
+        norms = []
+        if self.head_norm:
+            norms = [f"{side}{n}.gamma" for side in "qk"]
+            self.weights |= {
+                name: self.rng.uniform(0.5, 2, self.depth).astype(F32) for name in norms
+            }
+        if self.head_norm == "apart":
+            parts[:2] = [self.of_heads(x, gamma) for x, gamma in zip(parts, norms, strict=False)]
+            norms = []
         past = [f"past_key_values.{n}.{side}" for side in ("key", "value")]
         tables = ["cos", "sin"] if self.attrs["do_rotary"] else ["", ""]
         self.ours(
-            "GroupQueryAttention", [*parts, *past, "seqlens", "total", *tables, "", "", ""],
+            "GroupQueryAttention", [*parts, *past, "seqlens", "total", *tables, "", "", "",
+                                    *(["", "", *norms] if norms else [])],
             [f"attention{n}", f"present.{n}.key", f"present.{n}.value"],
             num_heads=self.heads, kv_num_heads=self.shared, **self.attrs,
         )  # fmt: skip
         return f"attention{n}"
+
+    def of_heads(self, x, gamma):
+        """A norm of each head, between reshapes."""
+        self.weights |= {"to heads": np.asarray([0, -1, self.depth])}
+        heads = self.add("Reshape", [x, "to heads"], [f"{x}.heads"])
+        normal = self.add("SimplifiedLayerNormalization", [heads, gamma], [f"{x}.normal"],
+                          axis=-1, epsilon=1e-5)  # fmt: skip
+        units = self.weights[x.replace(".out", ".weight")].shape[1]
+        self.weights[f"{x}.back"] = np.asarray([0, -1, units])
+        return self.add("Reshape", [normal, f"{x}.back"], [f"{x}.again"])
 
     def mlp(self, x, n):
         gate, up = (self.product(x, f"{side}{n}", 2 * self.width) for side in ("gate", "up"))

@@ -17,7 +17,7 @@ mask is of another length is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -51,13 +51,7 @@ def _attention(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] |
     """None where the depth of a head is not known. Raises InputError for what is not done."""
     refuse_attributes(node, _DONE)
     names = {name: x for name, x in zip(_INPUTS, node.input, strict=False) if x}
-    for name in _UNREAD:
-        if name in names:
-            text = f"expected no {name}, found {names[name]!r}"
-            raise InputError(f"{where(node.op_type, node.name)}: {text}")
-    table = graph.makers.get(names.get("cos_cache", ""))
-    if table is not None and table.op_type == "If":  # long rope, of open sizes
-        text = f"{names['cos_cache']!r} depends on how many tokens there are: give known sizes"
+    if text := _why_not(names, graph):
         raise InputError(f"{where(node.op_type, node.name)}: {text}")
     given = attributes(node)
     heads, shared = int(given["num_heads"]), int(given["kv_num_heads"])
@@ -69,6 +63,21 @@ def _attention(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] |
         return None
     layer = _Layer(Folding(graph, node), names, heads, shared, depth)
     return layer.write()
+
+
+def _why_not(names: Mapping[str, str], graph: Graph) -> str:
+    """What these inputs ask for that is not done; "" where all is."""
+    for name in _UNREAD:
+        if name in names:
+            return f"expected no {name}, found {names[name]!r}"
+    table = names.get("cos_cache", "")
+    made, rows = graph.makers.get(table), (graph.dims(table) or [None])[0]
+    if made is not None and made.op_type == "If":  # long rope, of open sizes
+        return f"{table!r} depends on how many tokens there are: give known sizes"
+    total = graph.constant(names["total_sequence_length"])
+    if total is not None and rows is not None and int(total) > rows:
+        return f"expected a total of at most {rows}, as {table!r} has rows, found {int(total)}"
+    return ""
 
 
 def width_of(name: str, graph: Graph) -> int | None:
@@ -203,7 +212,8 @@ class _Layer:
 
     @property
     def _dtype(self) -> np.dtype:
-        return self.steps.graph.dtype(self.names["query"]) or np.dtype(np.float32)
+        names = (self.names.get(name, "") for name in ("query", "past_key"))
+        return next(filter(None, map(self.steps.graph.dtype, names)), np.dtype(np.float32))
 
     def _number(self, value: float) -> np.ndarray:
         return np.asarray(value, self._dtype)
