@@ -128,6 +128,14 @@ def test_of_open_sizes():
         library(**decoder.inputs(2, MOST - 1))
 
 
+@relax_only
+def test_sizes_within_the_tables_need_no_limit():
+    sizes = {"batch_size": 1, "sequence_length": (1, 8), "past_sequence_length": (None, MOST - 8)}
+    assert "T.min" not in selfbyoc.from_onnx(Decoder().model(), sizes=sizes).script()
+    sizes["sequence_length"] = (1, 9)
+    assert "T.min" in selfbyoc.from_onnx(Decoder().model(), sizes=sizes).script()
+
+
 def test_rotary_embedding():
     rng, partly = np.random.default_rng(0), {"num_heads": 4, "rotary_embedding_dim": 8}
     shapes = {(2, 5, 4 * 8): {}, (2, 3, 5, 8): {"interleaved": 1}, (2, 5, 4 * 12): partly}
