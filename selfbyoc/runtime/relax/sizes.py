@@ -20,8 +20,8 @@ from ...tvm.types import Expr, Function, PrimExpr, PrimFunc
 @tvm.transform.module_pass(opt_level=0, name="SizesOfBuffers")
 def sizes_of_buffers(mod: tvm.IRModule, _: object) -> tvm.IRModule:
     """No number is handed to a PrimFunc that its buffers' extents tell: one that occurs in nothing
-    else, or is a sum in one, `past` of `past + n`. The new sizes have the extents' texts for names,
-    which errors say.
+    else, that is the extent of a result, or a part of a sum, `past` of `past + n`. The new sizes
+    have the extents' texts for names, which errors say.
     """
     new = {gv: made for gv, func in mod.functions.items() if (made := _of_buffers(func))}
     if not new:
@@ -44,10 +44,13 @@ def _of_buffers(func: Function) -> PrimFunc | None:
     numbers = [p for p in func.params if _is_number(p)] if isinstance(func, tir.PrimFunc) else []
     if not numbers:
         return None
+    extents = [e for b in param_buffers(func) for e in getattr(b, "shape", None) or ()]
+    told = {extent for extent in extents if isinstance(extent, tir.Var)}  # of a result alone
+    numbers = [number for number in numbers if number not in told]
     new: list[tuple[Any, Any]] = []
-    for extent in (e for b in param_buffers(func) for e in getattr(b, "shape", None) or ()):
+    for extent in extents:
         is_new = not any(structural_equal(extent, other) for other, _ in new)
-        if is_new and not isinstance(extent, tir.Var) and variables_in(extent) & set(numbers):
+        if is_new and extent not in told and variables_in(extent) & set(numbers):
             new.append((extent, tir.Var(text_of(extent), "int64")))
 
     def changed(node: PrimExpr) -> PrimExpr:

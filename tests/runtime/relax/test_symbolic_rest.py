@@ -215,6 +215,24 @@ def test_a_number_that_a_sum_tells():
         assert first_wrong(library(x, y)[0], expected, "float32", 9) is None
 
 
+def test_numbers_that_a_result_alone_tells():
+    """A function that is given no tensor of these sizes."""
+    n, past = (tir.Var(name, "int64") for name in ("n", "past"))
+
+    def program(emit, x, y):
+        queries = emit(op.expand_dims(emit(op.arange(0, n, 1, "int64")), 1))
+        keys = emit(op.expand_dims(emit(op.arange(0, past + n, 1, "int64")), 0))
+        begin = emit(op.shape_to_tensor(relax.ShapeExpr([past])))
+        return emit(op.subtract(keys, emit(op.add(queries, begin))))
+
+    library = selfbyoc.build(module(program, x=(n, 8), y=(past, 8)), composites=())
+    assert library.unscheduled == {}
+    for size, before in ((1, 0), (5, 0), (1, 4), (7, 19)):
+        (found,) = library(normal(1, size, 8), normal(2, before, 8))
+        at = np.arange(before, before + size)[:, None]
+        np.testing.assert_array_equal(found, np.arange(before + size) - at)
+
+
 def test_an_item_of_an_open_batch():
     """An index of 64 bits in the kernel: its sizes are of 64 bits then, as its loops are."""
     n = tir.Var("batch", "int64")
