@@ -17,6 +17,7 @@ from .onnx.computing import computed
 from .onnx.expanding import expanded
 from .onnx.folding import contradiction, folded
 from .onnx.inference import BelowZero, about
+from .onnx.norms import FORMS as OF_RUNTIME
 from .onnx.sound import check_sound
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
@@ -165,4 +166,5 @@ def _ready(proto: onnx.ModelProto, objection: str, name: str) -> tuple[onnx.Mode
             raise InputError(text) from err
         return resolved(computed(proto)), [f"not folded by ONNX Runtime: {err}"]
     said = f"onnx's checker objects, ONNX Runtime opens it: {objection}"
-    return done, [said] if objection else []
+    is_of_runtime = any(f"No Op registered for {op} " in objection for op in OF_RUNTIME)
+    return done, [said] if objection and not is_of_runtime else []

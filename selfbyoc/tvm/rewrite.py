@@ -51,6 +51,15 @@ def folded(func: PrimFunc) -> PrimFunc:
     return tvm_ffi.structural_map(func, tuple((getattr(tir, name), fold) for name in OPERATORS))
 
 
+def simplified(func: PrimFunc) -> PrimFunc:
+    """A PrimFunc by what its loops and blocks say of their variables."""
+    if GENERATION == "relax":
+        from tvm.s_tir.transform import StmtSimplify as simplify
+    else:
+        simplify = tir.transform.Simplify
+    return simplify()(tvm.IRModule({"main": func}))["main"]
+
+
 def map_loops(func: PrimFunc, change: Callable[[Stmt], Stmt]) -> PrimFunc:
     """A PrimFunc with each loop replaced by what `change` makes of it, inner ones first."""
     return mapped(func, "For", change)

@@ -80,6 +80,13 @@ def _sampled(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | N
     return [remade(node, attributes=given | {"mode": mode})] if IS_RELAY and mode else None
 
 
+def _by_sigmoid(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
+    """ONNX Runtime's QuickGelu: x * sigmoid(alpha * x)."""
+    x, steps = node.input[0], Steps(graph, node)
+    alpha = np.asarray(attributes(node).get("alpha", 1.702), graph.dtype(x) or np.float32)
+    return steps.instead(steps("Mul", x, steps("Sigmoid", steps("Mul", x, alpha))))
+
+
 def is_float(dtype: np.dtype) -> bool:
     """Whether a dtype is a float of 16 bits or more, bfloat16 too."""
     return dtype.kind == "f" or dtype.name == "bfloat16"
@@ -98,4 +105,5 @@ FORMS = {
     "Equal": _lowest,
     "Gelu": _gelu_by_tanh,
     "IsInf": _one_infinity,
+    "com.microsoft.QuickGelu": _by_sigmoid,
 }

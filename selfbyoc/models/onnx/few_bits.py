@@ -1,5 +1,7 @@
 """Products whose weight has few bits in groups: ONNX Runtime's MatMulNBits, and constants that
 DequantizeLinear takes in blocks. As `dequantize_groups`, which neither frontend of TVM has.
+
+Rows of a table of few bits, GatherBlockQuantized: bytes are gathered, and floats made of those.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from ...errors import InputError
 from ...ops.few_bits import BITS
 from .build import Folding
 from .graph import Graph, attributes, nodes
+from .steps import Value
 
 if TYPE_CHECKING:
     import onnx
@@ -102,4 +105,65 @@ def _dequantized(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]
     return steps.instead(steps.transpose(found, (1, 0)) if is_turned else found)
 
 
-FORMS = {"com.microsoft.MatMulNBits": _matmul, "DequantizeLinear": _dequantized}
+def _rows(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
+    """Of bytes [rows, depth * bits / 8] along the first axis, in groups along the last one. Raises
+    InputError for others.
+    """
+    table, places, scales, zeros = [*node.input, ""][:4]
+    given, stored, rank = attributes(node), _reshaped(graph, table), graph.rank(places)
+    if rank is None:
+        return None
+    axes = given.get("gather_axis", 0), given.get("quantize_axis", 1) % 2
+    if stored is None or stored.ndim != 2 or stored.dtype != np.uint8 or axes != (0, 1):
+        kind = "no constant" if stored is None else f"{stored.dtype}{list(stored.shape)}"
+        text = f"expected a table of bytes [rows, levels], found {kind}, axes {axes}"
+        raise InputError(f"{node.op_type} {node.name!r}: {text}")
+    bits, group, count = given.get("bits", 4), given["block_size"], _known(node, graph, scales)
+    groups, levels = count.shape[1], stored.shape[1] * 8 // given.get("bits", 4)
+    if levels != groups * group:
+        text = f"expected whole groups of {group}, found {levels} levels of {groups} groups"
+        raise InputError(f"{node.op_type} {node.name!r}: {text}")
+    steps, lead = Folding(graph, node), (0,) * rank
+
+    def gathered(name: str) -> str:
+        return steps("Gather", name, places, axis=0)
+
+    rows = _floats(steps, gathered(steps.constant(stored)), rank, bits)
+    rows = steps.reshape(rows, (*lead, groups, group))
+    zero: Value = np.float32(1 << (bits - 1))
+    if zeros:
+        zero = steps.cut(_floats(steps, gathered(zeros), rank, bits), rank, 0, groups)
+        zero = steps.unsqueeze(zero, rank + 1)
+    scale = steps.unsqueeze(steps.cast(gathered(scales), np.float32), rank + 1)
+    found = steps.reshape(steps("Mul", steps("Sub", rows, zero), scale), (*lead, -1))
+    is_wide = count.dtype == np.float32
+    return steps.instead(found if is_wide else steps.cast(found, count.dtype))
+
+
+def _reshaped(graph: Graph, name: str) -> np.ndarray | None:
+    """A constant, or one that is reshaped: a table that is the weight of the last product, too."""
+    made = graph.makers.get(name)
+    if made is None or made.op_type != "Reshape":
+        return graph.constant(name)
+    stored, shape = (graph.constant(each) for each in made.input[:2])
+    return None if stored is None or shape is None else stored.reshape(shape)
+
+
+def _floats(steps: Folding, stored: str, rank: int, bits: int) -> str:
+    """Bytes [..., n] -> levels [..., n * 8 / bits] in float32, the lowest bits first."""
+    rest, parts, base = steps.cast(stored, np.float32), list[str](), np.float32(1 << bits)
+    for _ in range(8 // bits - 1):
+        higher = steps("Floor", steps("Div", rest, base))
+        parts.append(steps("Sub", rest, steps("Mul", higher, base)))
+        rest = higher
+    if not parts:
+        return rest
+    each = [steps.unsqueeze(part, rank + 1) for part in (*parts, rest)]
+    return steps.reshape(steps.concat(each, rank + 1), (*(0,) * rank, -1))
+
+
+FORMS = {
+    "com.microsoft.GatherBlockQuantized": _rows,
+    "com.microsoft.MatMulNBits": _matmul,
+    "DequantizeLinear": _dequantized,
+}

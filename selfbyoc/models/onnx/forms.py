@@ -13,12 +13,14 @@ from . import (
     arithmetic,
     copies,
     counted,
+    decoders,
     einsum,
     elementwise,
     few_bits,
     folds,
     gathered,
     loops,
+    norms,
     parts,
     places,
     qlinear,
@@ -27,6 +29,7 @@ from . import (
     recurrent,
     reductions,
     resampling,
+    rotary,
     scans,
     spectra,
     training,
@@ -45,8 +48,9 @@ if TYPE_CHECKING:
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
-    arithmetic, copies, counted, einsum, elementwise, folds, gathered, loops, parts, places,
-    qlinear, quantized, reductions, resampling, scans, spectra, training, windows,
+    arithmetic, copies, counted, decoders, einsum, elementwise, folds, gathered, loops, norms,
+    parts, places, qlinear, quantized, reductions, resampling, rotary, scans, spectra, training,
+    windows,
 )  # fmt: skip
 FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 # Last of all: nobody but us can compute with what these write.

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...common.optional import extra
+from ...errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,7 @@ class Graph:
     def __init__(self, model: onnx.ModelProto) -> None:
         self.graph, self.arrays = model.graph, extra("onnx").numpy_helper.to_array
         self.opset = opset_of(model)
+        self.shared: dict[Any, Any] = {}  # what forms of several nodes write once, by what it is
 
     @cached_property
     def _names(self) -> set[str]:
@@ -62,6 +64,11 @@ class Graph:
         inner = {name for node in nodes(self.graph) for name in node.input}
         return inner | {value.name for value in self.graph.output}
 
+    @cached_property
+    def makers(self) -> dict[str, onnx.NodeProto]:
+        """The nodes by what they compute."""
+        return {name: node for node in self.graph.node for name in node.output if name}
+
     def constant(self, name: str) -> np.ndarray | None:
         """The value of a constant, before it is cast like another value, or of what has no
         elements; None for others.
@@ -95,6 +102,14 @@ class Graph:
         if kind is None or not kind.HasField("shape"):
             return None
         return [d.dim_value if _is_known(d) else None for d in kind.shape.dim]
+
+    def extent(self, name: str, axis: int) -> int | str | None:
+        """The size of a value's axis, or its name; None where it has neither."""
+        kind = self._types.get(name)
+        dims = kind.shape.dim if kind is not None and kind.HasField("shape") else []
+        if axis >= len(dims):
+            return None
+        return dims[axis].dim_value if _is_known(dims[axis]) else dims[axis].dim_param or None
 
     def rank(self, name: str) -> int | None:
         """How many axes a value has, if that is known."""
@@ -176,6 +191,23 @@ def is_of_onnx(node: onnx.NodeProto) -> bool:
 def attributes(node: onnx.NodeProto) -> NodeAttrs:
     """A node's attributes by name."""
     return {a.name: extra("onnx").helper.get_attribute_value(a) for a in node.attribute}
+
+
+def refuse_attributes(node: onnx.NodeProto, done: Mapping[str, Sequence[object]]) -> None:
+    """Raises InputError for an attribute of another value than those that are done."""
+    given = attributes(node)
+    for name, values in done.items():
+        if name in given and given[name] not in values:
+            text = f"expected {name}={values[0]!r}, found {given[name]!r}"
+            raise InputError(f"{where(node.op_type, node.name)}: {text}")
+
+
+def refuse_results(node: onnx.NodeProto, graph: Graph, *places: int) -> None:
+    """Raises InputError where one of these results is read."""
+    for name in (node.output[n] for n in places if n < len(node.output)):
+        if name and name in graph.read:
+            text = f"its result {name!r} is used, which is not computed"
+            raise InputError(f"{where(node.op_type, node.name)}: {text}")
 
 
 def remade(

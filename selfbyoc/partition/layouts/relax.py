@@ -145,7 +145,9 @@ class _New:
             return relax.TupleGetItem(self.expr(old.tuple_value), old.index)
         if isinstance(old, Constant):
             return self.rewriter.read(self.written.values[old][0])
-        return self._variable(old) if isinstance(old, relax.Var) else old
+        # An open size is a variable too, which stays: that of an arange.
+        is_size = isinstance(getattr(old, "ty", None), tvm.ir.PrimType)
+        return self._variable(old) if isinstance(old, relax.Var) and not is_size else old
 
     def _variable(self, var: Expr) -> Expr:
         values = self.written.values[var]

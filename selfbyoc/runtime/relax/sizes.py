@@ -5,22 +5,23 @@ for all sizes is learnt of what buffers have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tvm_ffi
 from tvm import relax
 
 from ...ir.relax.symbols import text_of
-from ...tvm import param_buffers, structural_equal, tir, tvm
-from ...tvm.rewrite import variables_in
+from ...tvm import Analyzer, param_buffers, structural_equal, tir, tvm
+from ...tvm.rewrite import substitute, variables_in
 from ...tvm.types import Expr, Function, PrimExpr, PrimFunc
 
 
 @tvm.transform.module_pass(opt_level=0, name="SizesOfBuffers")
 def sizes_of_buffers(mod: tvm.IRModule, _: object) -> tvm.IRModule:
-    """No number is handed to a PrimFunc that occurs in nothing but extents of its buffers. The new
-    sizes have the extents' texts for names, which errors say.
+    """No number is handed to a PrimFunc that its buffers' extents tell: one that occurs in nothing
+    else, that is the extent of a result, or a part of a sum, `past` of `past + n`. The new sizes
+    have the extents' texts for names, which errors say.
     """
     new = {gv: made for gv, func in mod.functions.items() if (made := _of_buffers(func))}
     if not new:
@@ -43,10 +44,13 @@ def _of_buffers(func: Function) -> PrimFunc | None:
     numbers = [p for p in func.params if _is_number(p)] if isinstance(func, tir.PrimFunc) else []
     if not numbers:
         return None
+    extents = [e for b in param_buffers(func) for e in getattr(b, "shape", None) or ()]
+    told = {extent for extent in extents if isinstance(extent, tir.Var)}  # of a result alone
+    numbers = [number for number in numbers if number not in told]
     new: list[tuple[Any, Any]] = []
-    for extent in (e for b in param_buffers(func) for e in getattr(b, "shape", None) or ()):
+    for extent in extents:
         is_new = not any(structural_equal(extent, other) for other, _ in new)
-        if is_new and not isinstance(extent, tir.Var) and variables_in(extent) & set(numbers):
+        if is_new and extent not in told and variables_in(extent) & set(numbers):
             new.append((extent, tir.Var(text_of(extent), "int64")))
 
     def changed(node: PrimExpr) -> PrimExpr:
@@ -55,7 +59,9 @@ def _of_buffers(func: Function) -> PrimFunc | None:
     kinds = {type(extent) for extent, _ in new}
     done = tvm_ffi.structural_map(func, tuple((kind, changed) for kind in kinds))
     rest = [param for param in done.params if not _is_number(param)]
-    done = tir.PrimFunc(rest, done.body, done.ret_type, done.attrs)
+    done = substitute(
+        tir.PrimFunc(rest, done.body, done.ret_type, done.attrs), _solved(numbers, new)
+    )
     left: set[Any] = set()
 
     def seen(var: Expr) -> Expr:
@@ -64,6 +70,17 @@ def _of_buffers(func: Function) -> PrimFunc | None:
 
     tvm_ffi.structural_map(done, ((tvm.ir.Var, seen),))
     return None if left & set(numbers) else done
+
+
+def _solved(numbers: Sequence[Expr], new: Sequence[tuple[Expr, Expr]]) -> dict[Expr, PrimExpr]:
+    """Numbers as what is left of a sum that is an extent: `past` of `past + n` is that - n."""
+    found: dict[Any, Any] = {}
+    for number in numbers:
+        for extent, var in new:
+            rest = Analyzer().simplify(extent - number)
+            if number not in found and not variables_in(rest) & set(numbers):
+                found[number] = var - rest
+    return found
 
 
 def _is_number(expr: Expr) -> bool:

@@ -124,6 +124,22 @@ def test_what_is_wrong_at_zero():
         assert empties(n, [param_buffers(func)[1]]) is is_empty
 
 
+def test_a_concatenation_reads_nothing_of_nothing():
+    """Each of its elements is of one part; of the other it has a branch that is never taken."""
+
+    def joined(size):
+        x = te.placeholder((size, 4), "float32", "x")
+        y = te.placeholder((3, 4), "float32", "y")
+        both = te.compute(
+            (size + 3, 4),
+            lambda i, j: tir.if_then_else(i >= size, y[i - size, j], x[i, j]),
+            "both",
+        )
+        return Example({"n": size}, te.create_prim_func([x, y, both]))
+
+    assert is_right_at_zero(learnt([joined(size) for size in (5, 8, 11)]), "n")
+
+
 @pytest.mark.parametrize("is_begun", [True, False])
 def test_a_sum_of_nothing_begins_outside_of_its_loop(is_begun):
     """In it, its result is what the memory held."""

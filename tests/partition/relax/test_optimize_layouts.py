@@ -50,6 +50,20 @@ def test_a_batch_that_is_not_known():
         same(mod, done, (batch, 5, 7, 3), (batch, 5, 7, 3))
 
 
+def test_an_open_size_is_an_argument():
+    n = tir.Var("n", "int64")
+
+    def body(builder, x):
+        a = builder.emit(relax.op.permute_dims(x, (1, 0)))
+        row = builder.emit(relax.op.arange(0, n, 1, "float32"))
+        return builder.emit(relax.op.permute_dims(builder.emit(relax.op.add(a, row)), (1, 0)))
+
+    mod = built(body, (n, 5))
+    done = selfbyoc.optimize_layouts(mod)
+    for size in (1, 4):
+        same(mod, done, (size, 5))
+
+
 def test_padding():
     def body(builder, x):
         a = builder.emit(relax.op.permute_dims(x, NHWC))

@@ -192,6 +192,47 @@ def test_two_open_sizes_joined(axis):
         np.testing.assert_array_equal(library(x, y)[0], np.concatenate([x, y], axis=axis))
 
 
+def test_a_number_that_a_sum_tells():
+    """A causal mask over a past: where queries begin is `past` of the scores' `past + n`."""
+    n, past = (tir.Var(name, "int64") for name in ("n", "past"))
+
+    def program(emit, x, y):
+        keys = emit(op.permute_dims(emit(op.concat([y, x], 0))))
+        begin = emit(op.shape_to_tensor(relax.ShapeExpr([past])))
+        at = emit(op.expand_dims(emit(op.add(emit(op.arange(0, n, 1, "int64")), begin)), 1))
+        every = emit(op.expand_dims(emit(op.arange(0, past + n, 1, "int64")), 0))
+        seen = emit(op.less_equal(every, at))
+        hidden = emit(op.where(seen, relax.const(0.0), relax.const(-9.0)))
+        return emit(op.add(emit(op.matmul(x, keys)), hidden))
+
+    library = selfbyoc.build(module(program, x=(n, 8), y=(past, 8)), composites=())
+    assert library.unscheduled == {}
+    for size, before in ((1, 0), (5, 0), (1, 4), (7, 19)):
+        x, y = normal(1, size, 8), normal(2, before, 8)
+        at = np.arange(before, before + size)[:, None]
+        hidden = np.where(np.arange(before + size) <= at, 0, -9)
+        expected = x.astype("float64") @ np.concatenate([y, x]).T + hidden
+        assert first_wrong(library(x, y)[0], expected, "float32", 9) is None
+
+
+def test_numbers_that_a_result_alone_tells():
+    """A function that is given no tensor of these sizes."""
+    n, past = (tir.Var(name, "int64") for name in ("n", "past"))
+
+    def program(emit, x, y):
+        queries = emit(op.expand_dims(emit(op.arange(0, n, 1, "int64")), 1))
+        keys = emit(op.expand_dims(emit(op.arange(0, past + n, 1, "int64")), 0))
+        begin = emit(op.shape_to_tensor(relax.ShapeExpr([past])))
+        return emit(op.subtract(keys, emit(op.add(queries, begin))))
+
+    library = selfbyoc.build(module(program, x=(n, 8), y=(past, 8)), composites=())
+    assert library.unscheduled == {}
+    for size, before in ((1, 0), (5, 0), (1, 4), (7, 19)):
+        (found,) = library(normal(1, size, 8), normal(2, before, 8))
+        at = np.arange(before, before + size)[:, None]
+        np.testing.assert_array_equal(found, np.arange(before + size) - at)
+
+
 def test_an_item_of_an_open_batch():
     """An index of 64 bits in the kernel: its sizes are of 64 bits then, as its loops are."""
     n = tir.Var("batch", "int64")

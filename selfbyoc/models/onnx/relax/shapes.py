@@ -178,7 +178,8 @@ def _slice(at: Reading, inputs: Sequence[Expr], attributes: Attrs) -> Expr | Non
             continue
         cut.append(axis)
         begins.append(begin)
-        stops.append(algebra.most(begin, stop))
+        is_forward = algebra.holds(start >= 0) and algebra.holds(end >= start)
+        stops.append(stop if is_forward else algebra.most(begin, stop))
     if not cut:
         return inputs[0]
     return relax.op.strided_slice(
