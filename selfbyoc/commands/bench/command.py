@@ -50,25 +50,29 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
     if asked.markdown is not None:
         print(shown(_markdown(asked.markdown)))
         return True
+    if asked.decode is not None:
+        from .decode.command import show_decoding
+
+        return show_decoding(_wide(console), asked, _setting(asked))
+    for name in ("weights", "keep"):
+        if getattr(asked, name) is not None:
+            raise InputError(f"--{name}: only beside --decode")
     files = [path for path in asked.own if not is_onnx(path)]
     if files:
         _check_files(asked, files)
         time_files(console, Files(files, *(getattr(asked, n) for n in _OF_FILES)))
         return True
-    if not console.is_terminal:
-        console = SafeConsole(file=console.file, width=WIDTH)
-    if asked.decode is not None:
-        from .decode.command import show_decoding
-
-        return show_decoding(console, asked, _setting(asked))
-    for name in ("weights", "keep"):
-        if getattr(asked, name) is not None:
-            raise InputError(f"--{name}: only beside --decode")
+    console = _wide(console)
     if asked.where:
         return _show_where(console, asked, method or Method())
     if asked.start:
         return _show_starts(console, asked)
     return _show_report(console, asked, _run(console, asked, method or Method()))
+
+
+def _wide(console: Console) -> Console:
+    """As wide as the tables, where that is no terminal."""
+    return console if console.is_terminal else SafeConsole(file=console.file, width=WIDTH)
 
 
 def _show_report(console: Console, asked: Request, report: Report) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from ...errors import InputError
@@ -64,6 +65,17 @@ def add_bench(commands: Commands) -> None:
     add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
     add("--start", action="store_true", help="of each MODEL.onnx: seconds until the first answer "
         "of a new process, its memory and the file's size, beside the peers'")  # fmt: skip
+    _add_decoding(bench)
+    add("--where", action="store_true", help="take each MODEL.onnx apart: what our kernels take, "
+        "what they would take at least, and what ONNX Runtime and OpenVINO take for the same "
+        "nodes")  # fmt: skip
+    add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
+    add("--list", action="store_true", help="list the workloads and who can take part")
+    bench.set_defaults(run=runs("bench.command", "show"))
+
+
+def _add_decoding(bench: argparse.ArgumentParser) -> None:
+    add = bench.add_argument
     add("--decode", metavar="CONFIG", help="a language model of seeded weights token by token, "
         "beside llama.cpp, ONNX Runtime GenAI and OpenVINO: tiny, qwen2-0.5b, llama-1b, or a "
         "folder with config.json")  # fmt: skip
@@ -71,9 +83,3 @@ def add_bench(commands: Commands) -> None:
         "float32, float16, int8 and int4, by commas; default: all")  # fmt: skip
     add("--keep", type=Path, metavar="FOLDER", help="beside --decode, keeps everybody's files, and "
         "takes the peers' from there the next time")  # fmt: skip
-    add("--where", action="store_true", help="take each MODEL.onnx apart: what our kernels take, "
-        "what they would take at least, and what ONNX Runtime and OpenVINO take for the same "
-        "nodes")  # fmt: skip
-    add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
-    add("--list", action="store_true", help="list the workloads and who can take part")
-    bench.set_defaults(run=runs("bench.command", "show"))

@@ -30,7 +30,8 @@ def show_decoding(console: Console, asked: Request, setting: Setting) -> bool:
     """Measure and print; whether ours ran, right, with all kinds of weights."""
     for name, usual in asdict(Request()).items():
         if name not in _ALSO and (getattr(asked, name) or None) != (usual or None):
-            raise InputError(f"--{name}: not beside --decode")
+            told = "MODEL" if name == "own" else f"--{name}"
+            raise InputError(f"{told}: not beside --decode")
     config, peers = str(asked.decode), asked.peers.split(",") if asked.peers else [*CONTENDERS]
     check_config(config)
     unknown = sorted({*peers} - {*CONTENDERS})

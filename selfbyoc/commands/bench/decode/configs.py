@@ -80,8 +80,8 @@ def write_model(name: str, folder: Path) -> int:
     with torch.no_grad():
         logits = model(torch.from_numpy(ids[None])).logits[0, -2:].numpy()
     np.save(folder / "logits.npy", logits)
-    linear = {id(m.weight): m.weight for m in model.modules() if isinstance(m, torch.nn.Linear)}
-    return sum(weight.numel() for weight in linear.values())
+    linear = (each for each in model.modules() if isinstance(each, torch.nn.Linear))
+    return sum(int(each.weight.numel()) for each in linear)
 
 
 def read_model(folder: Path) -> torch.nn.Module:
@@ -89,7 +89,7 @@ def read_model(folder: Path) -> torch.nn.Module:
     transformers = extra("transformers")
     transformers.logging.disable_progress_bar()
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
-    return model.eval()  # type: ignore[no-any-return]
+    return model.eval()
 
 
 def _write_tokenizer(transformers: Any, folder: Path) -> None:
