@@ -65,11 +65,11 @@ def _binary(
 
 def _clip(x: PrimExpr, attrs: Attrs) -> PrimExpr:
     dtype = str(dtype_of(x))
-    low, high = (tir.const(bound, dtype) for bound in _bounds(attrs, dtype))
+    low, high = (tir.const(bound, dtype) for bound in bounds(attrs, dtype))
     return M.clamp(x, low, high)
 
 
-def _bounds(attrs: Attrs, dtype: str) -> list[float | int]:
+def bounds(attrs: Attrs, dtype: str) -> list[float | int]:
     """The limits of a clip in a dtype: integers of 8 bits may come with 300."""
     bounds = [attrs["a_min"], attrs["a_max"]]
     if not np.issubdtype(dtype, np.integer):
@@ -80,7 +80,7 @@ def _bounds(attrs: Attrs, dtype: str) -> list[float | int]:
 
 def _numpy_clip(ins: Sequence[Array], call: OpCall) -> Array:
     # As TVM: where the limits are in the wrong order, the lower one counts.
-    low, high = _bounds(call.attrs, str(ins[0].dtype))
+    low, high = bounds(call.attrs, str(ins[0].dtype))
     dtype = ins[0].dtype.type
     return np.maximum(np.minimum(ins[0], dtype(high)), dtype(low))
 

@@ -77,6 +77,67 @@ def test_a_clip_of_a_clip_is_one(name):
     np.testing.assert_array_equal(found, -FLOATS.clip(low, high).clip(bottom, top))
 
 
+NESTED_INTEGERS = {
+    "within": ("int32", (-9, 9), (-100, 100)),
+    "around": ("int8", (-100, 100), (-9, 9)),
+    "apart": ("int8", (-90, -40), (10, 20)),
+    "a point": ("int64", (3, 3), (-5, 9)),
+    "fractions are cut off": ("int32", (-7.9, 7.9), (-2.5, 300.7)),
+    "beyond the dtype": ("uint8", (-5, 300), (3, 1e9)),
+    "without an end": ("int32", (-np.inf, np.inf), (-(2.0**31), 5)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(NESTED_INTEGERS))
+def test_a_clip_of_a_clip_of_integers_is_one(name):
+    dtype, inner, outer = NESTED_INTEGERS[name]
+    ends = np.iinfo(dtype)
+    x = np.array([[ends.min, 0, 1, 2, 5, 9, 50, 101, ends.max]], dtype)
+
+    def program(x):
+        cut = op.clip(x, a_min=inner[0], a_max=inner[1])
+        return op.negative(op.clip(cut, a_min=outer[0], a_max=outer[1]))
+
+    mod = selfbyoc.emit(program, {"x": (x.shape, dtype)})
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[ANY_CLIP])
+    assert selfbyoc.report(parted).counts == {"clipped": 1}
+    (found,) = selfbyoc.build(parted, "llvm")(x)
+    wanted = [int(each) for each in x[0]]
+    for low, high in (inner, outer):
+        low, high = (int(np.clip(limit, ends.min, ends.max)) for limit in (low, high))
+        wanted = [min(max(each, low), high) for each in wanted]
+    np.testing.assert_array_equal(found, -np.array([wanted], dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("limits", [((2, -1), (-9, 9)), ((-9, 9), (2, -1)), ((2, -1), (5, 3))])
+def test_limits_in_the_wrong_order_stay_two(limits, dtype):
+    """The lower one counts in each."""
+    (low, high), (bottom, top) = limits
+
+    def program(x):
+        inner = op.clip(x, a_min=low, a_max=high)
+        return op.negative(op.clip(inner, a_min=bottom, a_max=top))
+
+    x = np.array([[-5, -1, 0, 1, 2, 4, 7]], dtype)
+    mod = selfbyoc.emit(program, {"x": (x.shape, dtype)})
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[ANY_CLIP])
+    assert selfbyoc.report(parted).left["clip"] == 1
+    wanted = np.maximum(np.minimum(x, high), low)
+    wanted = np.maximum(np.minimum(wanted, top), bottom)
+    np.testing.assert_array_equal(selfbyoc.build(parted, "llvm")(x)[0], -wanted)
+
+
+def test_what_is_no_number_stays_so():
+    def program(x):
+        inner = op.clip(x, a_min=-1.0, a_max=2.0)
+        return op.negative(op.clip(inner, a_min=0.0, a_max=7.0))
+
+    x = np.array([[np.nan, -np.inf, np.inf, 0.5]], "float32")
+    (found,) = selfbyoc.build(selfbyoc.emit(program, {"x": x.shape}), composites=[ANY_CLIP])(x)
+    np.testing.assert_array_equal(found, -x.clip(-1, 2).clip(0, 7))
+
+
 def test_a_clip_that_others_read_stays():
     def program(x):
         inner = op.clip(x, a_min=0.0, a_max=9.0)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from ...graph import OpCall, Value
+from ...ops.elementwise import bounds
 from .rewriter import Rewrite, Rewriter, absorb, either_order, is_scalar
 
 
@@ -141,13 +142,14 @@ def _limited(call: OpCall) -> list[tuple[Value, float, str]]:
 
 def clip_of_clip(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """A clip of a clip, as PyTorch's exporter writes a hard-swish: one clip, its limits those of
-    the inner one within those of the outer one.
+    the inner one within those of the outer one. Of integers these are the limits that their dtype
+    has.
     """
     inner = rw.producer(call.inputs[0], "clip") if call.kind == "clip" else None
     if inner is None or not rw.only_reader(call.inputs[0]):
         return None
     outer, within = _limits(call), _limits(inner)
-    if outer is None or within is None or not call.outputs[0].dtype.startswith("float"):
+    if outer is None or within is None:
         return None
     low, high = (min(max(limit, outer[0]), outer[1]) for limit in within)
     attrs = {"a_min": low, "a_max": high}
@@ -157,4 +159,7 @@ def clip_of_clip(rw: Rewriter, call: OpCall) -> Rewrite | None:
 def _limits(call: OpCall) -> tuple[float, float] | None:
     """The limits of a clip, where they are in order."""
     low, high = float(call.attrs["a_min"]), float(call.attrs["a_max"])
-    return (low, high) if low <= high else None
+    if not low <= high:
+        return None
+    low, high = bounds({"a_min": low, "a_max": high}, call.outputs[0].dtype)
+    return float(low), float(high)

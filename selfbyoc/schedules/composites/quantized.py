@@ -51,7 +51,7 @@ def _other_layouts(
 def _chain(sums: Node, bias: Node, *factors: Node) -> Node:
     scaled = op.add(op.fixed_point_multiply(sums), bias)  # to the scale of the bias
     sums = either(op.bias_add(sums, bias), scaled, sums)
-    return _narrowed(either(op.relu(sums), sums), *factors)
+    return _narrowed(either(op.relu(sums), op.clip(sums), sums), *factors)
 
 
 def _check(match: Match) -> None:

@@ -11,6 +11,7 @@ from ...ir.relay.rewrite import rewritten
 from .equal_casts import EqualCasts
 from .inline import without_primitives
 from .integers import integers_as_levels
+from .joined_parts import requantised_by_parts
 from .lowered import as_lowered
 from .multiplied import outputs_apart
 from .multipliers import multipliers_as_scales
@@ -23,6 +24,7 @@ BEFORE_HALVES: Passes = (without_primitives, relay.transform.InferType())
 BEFORE_LEVELS: Passes = (
     lambda mod: rewritten(mod, as_lowered),
     lambda mod: rewritten(mod, multipliers_as_scales),
+    requantised_by_parts,
     lambda mod: rewritten(mod, EqualCasts()),
     lambda mod: rewritten(mod, integers_as_levels),
     lambda mod: rewritten(mod, around_zero_points),

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from relay_models import run_graph
+from relay_models import run_graph, typed_fixed_points
 from tvm import relay
 
 import selfbyoc
@@ -47,7 +47,28 @@ def network(rng, channels=5):
     return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], y)))
 
 
-def quantised(config, rng, channels, monkeypatch):
+def limited(rng, channels=5):
+    """A residual of ReLU6, whose upper limit is one of the sums."""
+    x = relay.var("x", shape=SHAPE)
+    a = relay.clip(convolved(x, channels, 3, rng), 0, 6)
+    b = relay.clip(convolved(a, channels, channels, rng), 0, 6)
+    y = relay.clip(relay.add(convolved(b, channels, channels, rng, taps=1), a), 0, 6)
+    return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], y)))
+
+
+def fire(rng, channels=5):
+    """SqueezeNet's: two convolutions of one image, joined, and read by one or by two others."""
+    x = relay.var("x", shape=SHAPE)
+    a = relay.nn.relu(convolved(x, channels, 3, rng, taps=1))
+    for _ in range(2):
+        ways = [relay.nn.relu(convolved(a, 4, channels, rng, taps=taps)) for taps in (1, 3)]
+        joined = relay.concatenate(ways, axis=1)
+        a = relay.nn.relu(convolved(joined, channels, 8, rng, taps=1))
+    y = relay.nn.relu(relay.add(a, convolved(joined, channels, 8, rng)))
+    return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], y)))
+
+
+def quantised(config, rng, channels, monkeypatch, network=network):
     monkeypatch.setattr(np, "math", math, raising=False)  # which 0.17 looks for
     calibrates = config.get("calibrate_mode") == "kl_divergence"
     data = [{"x": rng.standard_normal(SHAPE).astype("float32")}] if calibrates else None
@@ -87,3 +108,19 @@ def test_fixed_point_is_that_of_relay(multiplier, shift):
     wanted = run_graph(relay.build(mod, target="llvm"), sums)
     np.testing.assert_array_equal(library(sums)[0], wanted)
     assert selfbyoc.verify(mod, composites=[taken]).ok
+
+
+@pytest.mark.filterwarnings("ignore:Please use input parameter:DeprecationWarning")
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("network", "convolutions"), [(limited, 3), (fire, 8)])
+def test_limited_and_joined_ones_are_kernels(network, convolutions, name, monkeypatch):
+    rng = np.random.default_rng(12)
+    mod = quantised(CONFIGS[name], rng, 5, monkeypatch, network)
+    library = selfbyoc.build(mod, "llvm")
+    assert library.report.counts == {"conv2d_narrowed": convolutions}
+    assert set(library.report.left) <= {*AROUND, "concatenate"}, library.report.left
+    x = rng.standard_normal(SHAPE).astype("float32")
+    found = library(x)[0]
+    assert len(np.unique(found)) > 10
+    alone = relay.build(typed_fixed_points(mod), target="llvm")
+    np.testing.assert_array_equal(found, run_graph(alone, x))

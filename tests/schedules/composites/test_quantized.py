@@ -141,6 +141,36 @@ def test_float_scale_is_exact_in_float32(scale):
     np.testing.assert_array_equal(found, np.clip(rounded(scaled.astype("float64")), -128, 127))
 
 
+LIMITS_OF_SUMS = [(0, 30000.7), (-700.9, 9000), (0, 1e12), (50, 40)]  # the last ones cross
+
+
+@pytest.mark.parametrize(("low", "high"), LIMITS_OF_SUMS)
+def test_limits_of_the_sums(low, high):
+    """ReLU6 at the scale of the sums, as relay.quantize writes it."""
+    data = arrays(**SHAPES)
+
+    def program(x, weight):
+        limited = op.clip(sums(x, weight), a_min=low, a_max=high)
+        return byte(op.right_shift(op.add(limited, 128), 8), a_min=-127, a_max=127)
+
+    found, report = run(program, **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    limited = np.maximum(np.minimum(conv_by_hand(**data), int(high)), int(low))
+    np.testing.assert_array_equal(found, np.clip((limited + 128) >> 8, -127, 127))
+
+
+def test_limits_within_limits():
+    data = arrays(**SHAPES)
+
+    def program(x, weight):
+        levels = op.clip(op.right_shift(sums(x, weight), 7), a_min=0, a_max=100.5)
+        return byte(levels, a_min=-127, a_max=60)
+
+    found, report = run(program, **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    np.testing.assert_array_equal(found, np.clip(conv_by_hand(**data) >> 7, 0, 60))
+
+
 @pytest.mark.parametrize("shape", [(2, 6, 9, 7), (1, 1, 1, 1)])
 def test_a_residual_of_levels_joins(shape):
     """What relay.quantize writes after a block: integers, whose result is of 8 bits again."""
