@@ -174,6 +174,23 @@ def test_rows_of_a_table_of_few_bits(bits, has_zeros):
     check_forms(model_of(nodes, {"at": at}, (2, 5, depth), values), [{"at": at}])
 
 
+@relax_only
+def test_a_decoder_with_caches_in_place():
+    """Fed in pieces, the logits of all at once."""
+    small = Decoder(layers=2)
+    model = small.model()
+    mod = selfbyoc.from_onnx(model, sizes={"batch_size": 1, "sequence_length": (1, 8)})
+    library = selfbyoc.build(selfbyoc.decoding(mod, bound=MOST))
+    assert library.report.counts["attention_of_heads"] == 2
+    decoder, inputs = selfbyoc.Decoder(library), small.inputs(20, 0)
+    assert (decoder.bound, decoder.piece) == (MOST, 8)
+    (wanted, *_), end = computed(model, inputs), 0
+    for count in (5, 1, 1, 9, 4):
+        found = decoder.feed(inputs["input_ids"][0, end : end + count])
+        end += count
+        check([found], [wanted[0, end - 1]])
+
+
 REFUSED = {
     "sliding_window_cache": ({"sliding_window_cache": 1, "local_window_size": 4}, 0),
     "smooth_softmax": ({"smooth_softmax": 1}, 0),
