@@ -63,19 +63,20 @@ def add_bench(commands: Commands) -> None:
     add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
     add("--resume", action="store_true", help="measure only what the JSON file lacks")
     add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
-    add("--start", action="store_true", help="of each MODEL.onnx: seconds until the first answer "
-        "of a new process, its memory and the file's size, beside the peers'")  # fmt: skip
-    _add_decoding(bench)
-    add("--where", action="store_true", help="take each MODEL.onnx apart: what our kernels take, "
-        "what they would take at least, and what ONNX Runtime and OpenVINO take for the same "
-        "nodes")  # fmt: skip
+    _add_questions(bench)
     add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
     add("--list", action="store_true", help="list the workloads and who can take part")
     bench.set_defaults(run=runs("bench.command", "show"))
 
 
-def _add_decoding(bench: argparse.ArgumentParser) -> None:
+def _add_questions(bench: argparse.ArgumentParser) -> None:
+    """What else is asked than how long a call takes."""
     add = bench.add_argument
+    add("--start", action="store_true", help="of each MODEL.onnx: seconds until the first answer "
+        "of a new process, its memory and the file's size, beside the peers'")  # fmt: skip
+    add("--where", action="store_true", help="take each MODEL.onnx apart: what our kernels take, "
+        "what they would take at least, and what ONNX Runtime and OpenVINO take for the same "
+        "nodes")  # fmt: skip
     add("--decode", metavar="CONFIG", help="a language model of seeded weights token by token, "
         "beside llama.cpp, ONNX Runtime GenAI and OpenVINO: tiny, qwen2-0.5b, llama-1b, or a "
         "folder with config.json")  # fmt: skip

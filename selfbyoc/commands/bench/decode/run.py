@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -79,37 +79,45 @@ def measured(
     folder: Path, says: Callable[[str], None],
 ) -> Report:  # fmt: skip
     """Of each kind of weights by itself."""
-    turns, tokens = (1, 8) if quick else (3, 32)
     model = folder / f"{Path(config).name}-{key_of(config)}"
     says(f"{config}: seeded weights")
-    facts = _once(model, lambda: _ask(setting, "model", config=config, folder=str(model)))
-    there, rates = [name for name in taking if not missing(name)], []
+    count = _once(model, lambda: _ask(setting, "model", config=config, folder=str(model)))
+    rates: list[float] = []
     rows: list[Decoded] = []
-    others = {}
+    others: dict[str, float] = {}
     for kind in weights:
         jobs = {name: Job(model, model / f"{name}-{kind}", kind, setting.threads, setting.target)
-                for name in there}  # fmt: skip
-        failed = {
-            name: why for name, job in jobs.items() if (why := _why_not(name, job, setting, says))
-        }
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in jobs}
+                for name in taking if not missing(name)}  # fmt: skip
+        reasons = {name: _why_not(name, job, setting, says) for name, job in jobs.items()}
+        failed = {name: why for name, why in reasons.items() if why}
         busy = _busy()
-        for turn in range(turns):
-            rates.append(_ask(setting, "bandwidth", target=setting.target, threads=setting.threads))
-            for name in (name for name in jobs if name not in failed):
-                says(f"{kind}: turn {turn + 1} of {turns}, {name}")
-                asked = {"job": _told(jobs[name]), "prompts": PROMPTS, "at": AT, "tokens": tokens}
-                try:
-                    found[name].append(_ask(setting, "time", name=name, **asked))
-                except Failed as err:
-                    failed[name] = str(err)
+        found = _turns(jobs, failed, setting, quick, rates, says)
         others[kind] = _share(busy, _busy())
         rows += [Decoded(n, kind, failed=failed[n]) if n in failed else _row(n, jobs[n], found[n])
                  for n in jobs]  # fmt: skip
-    read = {kind: facts * 1e-6 * BYTES[kind] for kind in weights}
+    read = {kind: count * 1e-6 * BYTES[kind] for kind in weights}
     return Report(
         config, cpu_name(), str(setting), setting.threads, AT, median(rates), read, others, rows
     )
+
+
+def _turns(
+    jobs: Mapping[str, Job], failed: dict[str, str], setting: Setting, quick: bool,
+    rates: list[float], says: Callable[[str], None],
+) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
+    """What each process said; who fails goes into `failed`, GB/s of each turn into `rates`."""
+    turns, tokens = (1, 8) if quick else (3, 32)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in jobs}
+    for turn in range(turns):
+        rates.append(_ask(setting, "bandwidth", target=setting.target, threads=setting.threads))
+        for name in [name for name in jobs if name not in failed]:
+            says(f"{jobs[name].weights}: turn {turn + 1} of {turns}, {name}")
+            asked = {"job": _told(jobs[name]), "prompts": PROMPTS, "at": AT, "tokens": tokens}
+            try:
+                found[name].append(_ask(setting, "time", name=name, **asked))
+            except Failed as err:
+                failed[name] = str(err)
+    return found
 
 
 def _why_not(name: str, job: Job, setting: Setting, says: Callable[[str], None]) -> str:
