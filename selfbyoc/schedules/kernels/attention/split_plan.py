@@ -1,9 +1,9 @@
 """Few queries and a growing number of keys, as a decoder's cache has: keys come in blocks.
 
-A task is a block of keys of one head. What it makes of them, the sum of their powers and of the
-weighted values, is added up at the end, each less by the largest score of all (flash-decoding). So
-all loops but that over the blocks have one length whatever the number of keys is, and a single head
-keeps all cores busy.
+A task is a block of keys of one head, or of all heads where these lie together and lanes are of the
+depth. What it makes of them, the sum of their powers and of the weighted values, is added up at the
+end, each less by the largest score of all (flash-decoding). So all loops but that over the blocks
+have one length whatever the number of keys is, and a single head keeps all cores busy.
 """
 
 from __future__ import annotations
