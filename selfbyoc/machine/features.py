@@ -113,7 +113,13 @@ def _is_known(name: str, triple: str) -> bool:
 def _fits(name: str, triple: str) -> bool:
     """LLVM lists the CPUs of both widths, and ends the process where it compiles for the wrong."""
     wide = _WIDE.get(architecture(_named(triple)))
-    return wide is None or name == _NO_CPU or wide == ("64bit" in _asked(triple, name))
+    if wide is None or name == _NO_CPU:
+        return True
+    found = _asked(triple.replace("riscv32", "riscv64", 1), name)  # LLVM 22 ends at that for 32
+    if wide:
+        return "64bit" in found
+    # LLVM 15 and later say of those for 32 that they are so.
+    return "32bit" in found or ("64bit" not in found and _NO_CPU not in known_cpus(triple))
 
 
 @cache
