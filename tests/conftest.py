@@ -145,7 +145,8 @@ def importorskip(name, minversion=None, reason=None, *, exc_type=ImportError):
 _importorskip, pytest.importorskip = pytest.importorskip, importorskip
 
 
-# What a test meets on its way, as the C++ compiler in `export_library`: its words are the reason.
+# What a test meets on its way, as the C++ compiler in `export_library` or a TVM that is built
+# without CUDA: its words are the reason.
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item):
     return (yield from _skipping())
@@ -159,11 +160,11 @@ def pytest_runtest_call(item):
 def _skipping():
     from harness import is_of_others
 
-    from selfbyoc.errors import ToolError
+    from selfbyoc.errors import TargetError, ToolError
 
     try:
         return (yield)
-    except ToolError as err:
+    except (ToolError, TargetError) as err:
         if not is_of_others(err):
             raise
         pytest.skip(str(err))

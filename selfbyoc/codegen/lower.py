@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import LoweringError, reason
 from ..language.known import composite_of, is_builtin
+from ..machine.host import check_compiles
 from ..tir.lowering import finished, machine_code
 from ..tvm import GENERATION, has_symbol
 from ..tvm.config import kernel_config
@@ -80,6 +81,7 @@ def inputs_key(external: External, target: Target) -> str | None:
 
 
 def _compiled(external: External, made: _Functions, target: Target) -> Module:
+    check_compiles(target)
     logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
         config = kernel_config(target, external.is_checked)

@@ -18,6 +18,13 @@ from ..tvm.types import Attrs, Target
 
 # LLVM 10 does not list them for a target without -mcpu, and takes them for granted in 64 bits.
 _BASELINE = {"x86_64": frozenset({"64bit", "sse", "sse2"})}
+# Whether a CPU must have "64bit", of the architectures that have CPUs of both widths.
+_WIDE = {"x86_64": True, "riscv64": True, "riscv32": False}
+# For an example: what CPUs have that their LLVM does not know.
+_MORE = {"x86_64": "+avx2,+fma", "aarch64": "+dotprod,+fullfp16"}
+# What TVM takes where a target has no -mcpu. LLVM 10 and 14 have none of that name for RISC-V, and
+# end the process: "Cannot select", "CPU 'generic' is not supported".
+_NO_CPU = "generic"
 # Architectures whose names say a version, which LLVM's list leaves out.
 _VERSIONS = re.compile(r"i[3-9]86|(arm|thumb)(eb)?v[4-9][a-z0-9.]*|arm64e|x86_64h")
 # What an older LLVM knows of the same kind, newest first: LLVM 10 ends at znver2 and tigerlake.
@@ -61,12 +68,13 @@ def check_cpu(target: Target | Attrs) -> None:
     found = target if isinstance(target, dict) else target_dict(make_target(target))
     if found.get("kind") != "llvm":
         return
-    name, triple = str(found.get("mcpu", "")), str(found.get("mtriple") or "")
+    triple = str(found.get("mtriple") or "")
     _check_triple(triple)
+    name = str(found.get("mcpu", _NO_CPU))
+    if not _is_known(name, triple):
+        raise TargetError(f"target: {_unknown(name, triple, 'mcpu' in found)}")
     for feature in found.get("mattr") or ():
-        _check_feature(feature, triple)
-    if "mcpu" in found and not _is_known(name, triple):
-        raise TargetError(f"target: {_unknown(name, triple)}")
+        _check_feature(feature, triple, name)
 
 
 def _check_triple(triple: str) -> None:
@@ -81,14 +89,14 @@ def _check_triple(triple: str) -> None:
         )
 
 
-def _check_feature(feature: str, triple: str) -> None:
+def _check_feature(feature: str, triple: str, cpu: str) -> None:
     sign, name = feature[:1], feature[1:]
     if sign not in ("+", "-"):
         raise TargetError(
             f"target: -mattr={feature}: LLVM ignores a feature without a sign; write "
             f"+{feature} or -{feature}"
         )
-    if name not in _features(triple, "", (f"+{name}",)):
+    if name not in _features(triple, cpu, (f"+{name}",)):
         of = f" of {triple}" if triple else ""
         version = tvm.target.codegen.llvm_version_major()
         raise TargetError(f"target: -mattr={feature}: LLVM {version} knows no such feature{of}")
@@ -97,34 +105,46 @@ def _check_feature(feature: str, triple: str) -> None:
 def _is_known(name: str, triple: str) -> bool:
     """LLVM's list leaves out second names: apple-m1, which it calls apple-a14, and grace."""
     if name in known_cpus(triple):
-        return True
+        return _fits(name, triple)
     is_valid = getattr(tvm.target.codegen, "llvm_is_valid_cpu", None)  # 0.17 has no such question
     return bool(is_valid and is_valid(name, triple or f"{platform.machine()}-linux-gnu"))
+
+
+def _fits(name: str, triple: str) -> bool:
+    """LLVM lists the CPUs of both widths, and ends the process where it compiles for the wrong."""
+    wide = _WIDE.get(architecture(_named(triple)))
+    if wide is None or name == _NO_CPU:
+        return True
+    found = _asked(triple.replace("riscv32", "riscv64", 1), name)  # LLVM 22 ends at that for 32
+    if wide:
+        return "64bit" in found
+    # LLVM 15 and later say of those for 32 that they are so.
+    return "32bit" in found or ("64bit" not in found and _NO_CPU not in known_cpus(triple))
 
 
 @cache
 def known_cpus(triple: str = "") -> tuple[str, ...]:
     """Every -mcpu that this TVM's LLVM knows for a triple, the host's if it is empty."""
-    asked = make_target({"kind": "llvm", **({"mtriple": triple} if triple else {})})
-    return tuple(sorted(str(x) for x in tvm.target.codegen.llvm_get_cpu_archlist(asked)))
+    return tuple(sorted(str(x) for x in tvm.target.codegen.llvm_get_cpu_archlist(_named(triple))))
 
 
-def _unknown(name: str, triple: str) -> str:
+def _unknown(name: str, triple: str, is_given: bool) -> str:
     """What is wrong with a -mcpu, and what to write instead."""
-    version = tvm.target.codegen.llvm_version_major()
-    of = f" of {triple}" if triple else ""
-    near = _nearest(name, known_cpus(triple))
+    version, of = tvm.target.codegen.llvm_version_major(), architecture(_named(triple))
+    fitting = [x for x in known_cpus(triple) if _fits(x, triple)]
+    near = _nearest(name, fitting)
     nearest = f"; the nearest known are {', '.join(near)}" if near else ""
-    x86 = architecture({"kind": "llvm", **({"mtriple": triple} if triple else {})}) == "x86_64"
-    more = "+avx2,+fma" if x86 else "+dotprod,+fullfp16"
+    example = near or [x for x in (_NO_CPU, *fitting) if x in fitting]
+    whose = f" of {triple or of}" if triple or name in known_cpus(triple) else ""
+    untold = "" if is_given else ", which TVM takes for a target without -mcpu"
     return (
-        f"LLVM {version} knows no -mcpu={name}{of}{nearest}. Describe a CPU that it lacks by a "
-        f"known one and the features beyond it: llvm -mcpu={near[0] if near else 'generic'} "
-        f"-mattr={more}"
+        f"LLVM {version} knows no -mcpu={name}{whose}{untold}{nearest}. Describe a CPU that it "
+        f"lacks by a known one and the features beyond it: llvm -mcpu={example[0]} "
+        f"-mattr={_MORE.get(of, '+FEATURE')}"
     )
 
 
-def _nearest(name: str, known: tuple[str, ...]) -> list[str]:
+def _nearest(name: str, known: list[str]) -> list[str]:
     """The two next older CPUs of its line, or names that look like it."""
     name = name.lower()
     for line in _LINES:
@@ -136,7 +156,15 @@ def _nearest(name: str, known: tuple[str, ...]) -> list[str]:
 
 @cache
 def _features(triple: str, cpu: str, wanted: tuple[str, ...]) -> frozenset[str]:
-    asked = {"kind": "llvm", "mtriple": triple, "mcpu": cpu, "mattr": list(wanted)}
-    target = make_target({name: value for name, value in asked.items() if value})
-    found = {str(x) for x in tvm.target.codegen.llvm_get_cpu_features(target)}
-    return frozenset(found) | _BASELINE.get(architecture(target), frozenset())
+    return _asked(triple, cpu, wanted) | _BASELINE.get(architecture(_named(triple)), frozenset())
+
+
+@cache
+def _asked(triple: str, cpu: str, wanted: tuple[str, ...] = ()) -> frozenset[str]:
+    target = _named(triple, mcpu=cpu, mattr=list(wanted))
+    return frozenset(str(x) for x in tvm.target.codegen.llvm_get_cpu_features(target))
+
+
+def _named(triple: str, **more: object) -> Target:
+    told = {"kind": "llvm", "mtriple": triple, **more}
+    return make_target({name: value for name, value in told.items() if value})

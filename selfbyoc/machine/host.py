@@ -98,6 +98,23 @@ def _no_runtime(target: Target) -> str:
     return "" if known else f"this TVM {tvm.__version__} is built without a runtime for {kind}"
 
 
+def no_code(target: Target) -> str:
+    """Why this TVM compiles nothing for a GPU target, or ''."""
+    made = make_target(target)
+    if not is_gpu(made) or tvm.get_global_func(f"target.build.{made.kind}", allow_missing=True):
+        return ""
+    return f"this TVM {tvm.__version__} is built without a code generator for {made.kind}"
+
+
+def check_compiles(target: Target) -> None:
+    """Refuse to build for a device that this TVM generates no code for."""
+    if why := no_code(target):
+        raise TargetError(
+            f"target: {why}; build TVM with -DUSE_{str(make_target(target).kind).upper()}=ON, or "
+            "name another target"
+        )
+
+
 def check_runs(target: Target, what: str) -> None:
     """Refuse to run something (`what`) that is built for another CPU, or for a device that this TVM
     has no runtime of; to build it is allowed.

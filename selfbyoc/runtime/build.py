@@ -25,6 +25,7 @@ from ..errors import (
     one_line,
 )  # fmt: skip
 from ..language.known import Composites, listed
+from ..machine.host import check_compiles
 from ..models.generation import tvm_road
 from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
@@ -119,6 +120,7 @@ def _built(
     weights: str,
 ) -> Library:
     target = host_target() if target is None else check_target(target)
+    check_compiles(target)
     compiled = partial(_compiled, target=target, weights=weights)
     if is_partitioned(mod):
         late = {"guard": guard, "composites": composites, "params": params or None}

@@ -13,7 +13,7 @@ A chunk is taken by an atomic addition, for which TIR has no node: LLVM's own te
 
 from __future__ import annotations
 
-from ..tvm import GENERATION, StringImm, dtype_of, tir, walk
+from ..tvm import GENERATION, StringImm, dtype_of, tir, tvm, walk
 from ..tvm.rewrite import map_loops, sequence
 from ..tvm.stack import on_stack
 from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
@@ -22,7 +22,7 @@ CHUNKS = 16  # of a share
 _ZERO = tir.const(0, "int32")
 _LINE = 16  # int32 of a line of cache: each share's count has one for itself
 _TAKE = "selfbyoc_take_chunk"
-_POINTER = "ptr" if GENERATION == "relax" else "i32*"  # of LLVM 22 and of LLVM 10
+_POINTER = "ptr" if int(tvm.target.codegen.llvm_version_major()) >= 15 else "i32*"
 # What comes too late reads alone: an addition would take the line from who works there.
 _TEXT = f"""
 define i32 @{_TAKE}({_POINTER} %taken, i32 %chunks) {{

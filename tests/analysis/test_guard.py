@@ -156,7 +156,7 @@ def test_wrong_use():
         selfbyoc.build(parted, guard=MeasuredGuard())
     with pytest.raises(InputError, match="limit: expected a factor above 0"):
         MeasuredGuard(limit=0)
-    target = "llvm -mtriple=riscv64-unknown-linux-gnu"
+    target = "llvm -mtriple=riscv64-unknown-linux-gnu -mcpu=generic-rv64"
     with pytest.raises(InputError, match="nothing can be measured"):
         selfbyoc.partition_for_tefuse(model(), target=target, guard=MeasuredGuard())
 

@@ -302,9 +302,10 @@ def test_a_partitioned_module_and_packed_weights():
 
 def test_no_composite_and_no_machine():
     assert verify(dense_model(), composites=[]).summary == "no kernel: no composite matched"
-    found = verify(dense_model(), target={"kind": "llvm", "mtriple": "riscv64-linux-gnu"})
+    riscv = {"kind": "llvm", "mtriple": "riscv64-linux-gnu", "mcpu": "generic-rv64"}
+    found = verify(dense_model(), target=riscv)
     assert only(found).status == REFUSED
-    assert "code for llvm -mtriple=riscv64-linux-gnu does not run on" in str(found)
+    assert "-mtriple=riscv64-linux-gnu -mcpu=generic-rv64 does not run on" in str(found)
 
 
 def test_parameters_by_name():

@@ -67,7 +67,8 @@ def test_here():
     with pytest.raises(TargetError, match=r"it: this TVM .* is built without a runtime for metal"):
         host.check_runs("metal", "it")
     assert host.lacking(BEYOND)
-    assert host.lacking({"kind": "llvm", "mtriple": "riscv64-linux-gnu"}) == ("riscv64",)
+    riscv = {"kind": "llvm", "mtriple": "riscv64-linux-gnu", "mcpu": "generic-rv64"}
+    assert host.lacking(riscv) == ("riscv64",)
     host.check_runs("llvm", "a kernel")
     with pytest.raises(
         TargetError, match=r"^a kernel: code for llvm -mcpu=haswell .*may use .*xop"

@@ -10,7 +10,7 @@ import pytest
 
 from selfbyoc import BUILTIN
 from selfbyoc.commands.tables import composites_markdown, fusion_markdown
-from selfbyoc.tvm import GENERATION
+from selfbyoc.tvm import GENERATION, tvm
 
 ROOT = Path(__file__).parents[2]
 NO_TORCH = str(ROOT / "tests" / "support" / "no_torch")
@@ -19,14 +19,20 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "makers").glob("*.md")),
 ]
-BLOCK = re.compile(r"^```(python|text)(?: (relay|relax))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```(python|text)(?: (relay|relax)(?: (fork|stock))?)?\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
+# Of the two Relay builds: the fork calls itself 0.17.dev0.
+BUILD = "fork" if ".dev" in tvm.__version__ else "stock"
 
 
 def blocks(path, kind):
-    """The code or the output of a document that is for the generation at hand."""
+    """The code or the output of a document that is for the generation, and the build, at hand."""
     found = BLOCK.findall(path.read_text(encoding="utf-8"))
     return "\n".join(
-        text for k, generation, text in found if k == kind and generation in ("", GENERATION)
+        text
+        for k, generation, build, text in found
+        if k == kind and generation in ("", GENERATION) and build in ("", BUILD)
     )
 
 

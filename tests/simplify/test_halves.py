@@ -5,13 +5,13 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import cpus
+from harness import cpus, needs_llvm
 
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.errors import ModelWarning
 from selfbyoc.machine import machine
-from selfbyoc.tvm import GENERATION, make_target
+from selfbyoc.tvm import make_target
 
 F32 = np.float32
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -19,7 +19,7 @@ HALVES = [
     "float16",
     pytest.param(
         "bfloat16",
-        marks=pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17's LLVM 10 has none"),
+        marks=needs_llvm(11, "bfloat16"),
     ),
 ]
 

@@ -12,18 +12,22 @@ import pytest
 
 import selfbyoc
 from selfbyoc.common.probes import complaints
+from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.case import Case
 from selfbyoc.language.composite import Composite
 from selfbyoc.machine import host, machine
+from selfbyoc.machine.features import check_cpu
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import ROUNDOFF, difference, longest_reduction
-from selfbyoc.tvm import GENERATION, make_target
+from selfbyoc.tvm import GENERATION, make_target, tvm
 
 # Of the largest result, where products round their sides, as models of bfloat16 allow: attention,
 # whose softmax is between two of them, is off by 2, convolutions by 1 (Zen 4).
 ROUNDINGS = 4
+
+LLVM = int(tvm.target.codegen.llvm_version_major())  # 10 in BitBLAS's wheel
 
 # Every case of every built-in composite that exists on this generation, to parametrise tests with.
 CASES = [
@@ -40,6 +44,37 @@ def needs(target: Any) -> Any:
     return pytest.mark.skipif(bool(why), reason=why or "this machine runs it")
 
 
+def needs_code(kind: str) -> Any:
+    """Marks a test of source that TVM generates for a device; some builds lack the generator."""
+    why = host.no_code(kind)
+    return pytest.mark.skipif(bool(why), reason=why or "this TVM has it")
+
+
+def knows(target: str) -> bool:
+    """Whether this TVM's LLVM knows a target's CPU."""
+    try:
+        check_cpu(target)
+    except TargetError:
+        return False
+    return True
+
+
+def needs_llvm(least: int, what: str) -> Any:
+    """Marks a test of what LLVM has from a version on."""
+    return pytest.mark.skipif(least > LLVM, reason=f"LLVM {LLVM} has no {what}")
+
+
+def needs_headers() -> Any:
+    """Marks a test that compiles TVM's C: BitBLAS's wheel has no headers."""
+    why = ""
+    if GENERATION == "relay":
+        try:
+            tvm._ffi.libinfo.find_include_path()
+        except (AssertionError, RuntimeError):
+            why = "this TVM is installed without its C headers"
+    return pytest.mark.skipif(bool(why), reason=why or "this TVM has them")
+
+
 def served(why: str) -> None:
     """Skip a test, or a file of tests, where a program or package of others does not serve here;
     with its own words.
@@ -50,11 +85,12 @@ def served(why: str) -> None:
 
 
 def is_of_others(err: Exception) -> bool:
-    """Whether an error says that a tool of others is not there, or hands on its words: then a test
-    is skipped. Without such it is a fault of ours.
+    """Whether an error says that a tool of others, or a part of TVM, is not there, or hands on
+    their words: then a test is skipped. Without such it is a fault of ours.
     """
     said = str(err)
-    return "is not installed" in said or any(words in said for words in complaints())
+    missing = ("is not installed", "is built without a code generator", *complaints())
+    return any(words in said for words in missing)
 
 
 def cpus(*targets: Any) -> list[Any]:

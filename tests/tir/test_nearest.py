@@ -41,7 +41,7 @@ def test_halves_go_to_even(dtype, cpu, lanes):
     np.testing.assert_array_equal(found.numpy(), np.rint(x).astype("int64") + zero)
 
 
-@pytest.mark.skipif(GENERATION == "relay", reason="LLVM 10 has no such vectors")
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's kernels have no such vectors")
 @pytest.mark.parametrize(
     ("cpu", "wanted", "unwanted"),
     [

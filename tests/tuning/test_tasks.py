@@ -431,7 +431,10 @@ def test_decisions_survive_json():
 
 def test_targets_are_kept_apart():
     args = {"x": (5, 33), "w": (7, 33)}
-    told = {"kind": "llvm", "mtriple": "riscv64-unknown-linux-gnu", "num-cores": 7}
+    told = {
+        "kind": "llvm", "mtriple": "riscv64-unknown-linux-gnu", "mcpu": "generic-rv64",
+        "num-cores": 7,
+    }  # fmt: skip
     (here,) = extract_tasks(partitioned(dense_relu, args))
     (there,) = extract_tasks(partitioned(dense_relu, args, target=make_target(told)))
     assert here.key == there.key

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_FOR_ONE = re.compile(r"^```(python|text) (relay|relax|torch)$", re.MULTILINE)
-_TITLES = {"relay": "Relay", "relax": "Relax", "torch": "with PyTorch"}
+_FOR_ONE = re.compile(r"^```(python|text) (relay(?: fork| stock)?|relax|torch)$", re.MULTILINE)
+_TITLES = {
+    "relay": "Relay", "relax": "Relax", "torch": "with PyTorch",
+    "relay fork": "Relay, BitBLAS's fork", "relay stock": "Relay, a stock build",
+}  # fmt: skip
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...errors import LoweringError, reason
+from ...machine.host import check_compiles
 from ...tvm import param_buffers, walk
 from ...tvm.bounds import memory_of
 from ...tvm.config import kernel_config
@@ -47,6 +48,7 @@ class Lowered:
 
 def lowered(func: PrimFunc, target: Target) -> Lowered:
     """A finished function (tir/lowering.py) through all passes of TVM."""
+    check_compiles(target)
     func = func.with_attr("global_symbol", "kernel")
     try:
         parts = split(func, target, kernel_config(target))

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from harness import needs_code
 from tvm import relay
 
 from selfbyoc import Composite, build, op, partition_for_tefuse
@@ -84,6 +85,7 @@ def test_cuda_source_without_a_device():
     assert "__global__" in device.get_source()
 
 
+@needs_code("cuda")
 def test_an_error_of_tvms_leaves_the_targets_alone():
     """A CUDA compiler that fails left its target in force, and every later build was for it."""
 

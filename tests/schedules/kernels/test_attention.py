@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from harness import assert_close, run_case
+from harness import assert_close, needs_code, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
@@ -353,6 +353,7 @@ def test_a_product_in_the_middle_is_one_kernel():
     assert selfbyoc.report(selfbyoc.partition_for_tefuse(run.mod, composites=[MIDDLE])).left == {}
 
 
+@needs_code("cuda")
 def test_a_product_in_the_middle_for_cuda():
     """All of it in one function of the device; schedules/gpu/test_chains.py has more sizes."""
     mod = selfbyoc.emit(between, SMALL.args)

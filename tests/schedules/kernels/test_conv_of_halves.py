@@ -7,6 +7,7 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 import pytest
+from harness import needs_llvm
 from numpy.lib.stride_tricks import sliding_window_view
 
 import selfbyoc
@@ -21,7 +22,7 @@ HALVES = [
     np.float16,
     pytest.param(
         ml_dtypes.bfloat16,
-        marks=pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17's LLVM 10 has none"),
+        marks=needs_llvm(11, "bfloat16"),
     ),
 ]
 # By what lies in the lanes: the image, the weight, stride, padding.

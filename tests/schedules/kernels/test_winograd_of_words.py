@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import cpus
+from harness import cpus, needs_headers
 from levels import F32, bytes_of, sums
 
 import selfbyoc
@@ -203,7 +203,7 @@ def test_sums_that_stay_integers(monkeypatch, shift):
     np.testing.assert_array_equal(found, total)
 
 
-@pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17 is installed without its headers")
+@needs_headers()
 def test_sums_are_exact_in_c(compiler, tmp_path, monkeypatch):
     by_winograd(monkeypatch, 4)
     rng = np.random.default_rng(6)

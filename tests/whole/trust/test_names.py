@@ -10,6 +10,7 @@ import selfbyoc
 from selfbyoc import Case, Composite, op
 from selfbyoc.errors import CompositeError, InputError, TargetError
 from selfbyoc.ir.emit import emit
+from selfbyoc.machine import host
 from selfbyoc.machine.features import features_of
 
 
@@ -108,7 +109,18 @@ def test_an_unknown_architecture(triple, more):
         )
 
 
-ARCHITECTURES = ["x86_64", "amd64", "i686", "aarch64", "arm64", "armv7l", "armv8.2a", "riscv64"]
+def test_a_device_that_this_tvm_generates_no_code_for():
+    """No TVM tried has Vulkan's code generator; a stock build for CPUs lacks CUDA's, too."""
+    if not host.no_code("vulkan"):
+        pytest.skip("this TVM has a code generator for vulkan")
+    for composites in (None, []):
+        with pytest.raises(TargetError, match=r"without a code generator for vulkan; .*USE_VULKAN"):
+            selfbyoc.build(emit(dense, {"x": (2, 8), "w": (8, 8)}), "vulkan", composites=composites)
+    assert not host.no_code("llvm")
+    assert not host.no_code("c")
+
+
+ARCHITECTURES = ["x86_64", "amd64", "i686", "aarch64", "arm64", "armv7l", "armv8.2a", "powerpc64le"]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
