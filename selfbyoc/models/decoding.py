@@ -50,6 +50,12 @@ def _imported(model: Any, bound: int, piece: int) -> IRModule:
     torch, transformers = extra("torch"), extra("transformers")
     if model.training:
         raise InputError("model: it is in training mode; call model.eval() first")
+    kinds = {str(p.dtype) for p in model.parameters() if p.is_floating_point()}
+    if kinds != {"torch.float32"}:
+        raise InputError(
+            f"model: expected parameters of torch.float32, found {sorted(kinds)}; call "
+            'model.float(), and build(..., weights="float16") holds halves'
+        )
     config = model.config
     limit = getattr(config, "max_position_embeddings", None)
     if limit is not None and bound > limit:

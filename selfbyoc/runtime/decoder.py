@@ -22,10 +22,12 @@ class Cache:
     """Keys and values of the tokens that a decoder was fed; one conversation.
 
     tensors   a tensor for each cache of the model, (1, bound, heads, depth)
+    kinds     the model's names, shapes and dtypes of them
     length    how many tokens they hold
     """
 
     tensors: Sequence[Any] = field(repr=False)
+    kinds: tuple[Tensor, ...] = field(repr=False)
     length: int = 0
 
     def cut(self, length: int) -> None:
@@ -76,7 +78,7 @@ class Decoder:
     def new_cache(self) -> Cache:
         """An empty one."""
         shapes: list[tuple[Any, str]] = [(shape, dtype) for _, shape, dtype in self._caches]
-        return Cache([executor.to_tensor(np.zeros(*each)) for each in shapes])
+        return Cache([executor.to_tensor(np.zeros(*each)) for each in shapes], self._caches)
 
     def feed(self, ids: Sequence[int] | np.ndarray, cache: Cache | None = None) -> np.ndarray:
         """Put tokens behind those of a cache, the decoder's own if none is given -> the logits of
@@ -148,8 +150,6 @@ class Decoder:
         return tokens
 
     def _check_cache(self, cache: Cache) -> None:
-        wanted = [(tuple(shape), dtype) for _, shape, dtype in self._caches]
-        found = [(tuple(map(int, x.shape)), str(x.dtype)) for x in cache.tensors]
-        if wanted != found:
-            told = [f"{len(each)} of {each[0] if each else None}" for each in (wanted, found)]
+        if cache.kinds != self._caches:
+            told = [f"{len(each)} of {each[0][1:]}" for each in (self._caches, cache.kinds)]
             raise InputError(f"cache: expected {told[0]}, found {told[1]}: of another model")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.generation import rewritten
-from ..ir.rewriting import Editor, Made
+from ..ir.rewriting import Editor, Made, are_same
 from ..tvm.types import Expr, IRModule
 from .weights import out_dtype, weight_by_units
 
@@ -84,4 +84,4 @@ def _merged_rows(x: Expr, to: Editor) -> Made | None:
     if made is None or made.kind != "reshape" or not shape:
         return None
     before = to.shape(made.args[0])
-    return made if before and before[-1] == shape[-1] and isinstance(shape[-1], int) else None
+    return made if before and are_same(before[-1:], shape[-1:]) else None

@@ -83,12 +83,14 @@ def _once(x: Expr, to: Editor) -> _Once | None:
         return _repeated(made, shape, to) or _of_view(made, shape, to)
     axes: Any = made.attrs.get("axes") if made.kind == "transpose" else None
     is_inside = axes is not None and tuple(axes[:-2]) == tuple(range(len(shape) - 2))
-    is_scaled = made.kind in ("multiply", "divide") and size_one(to, made.args[1])
+    is_scaled = made.kind in ("multiply", "divide") and to.shape(made.args[1]) == []
     if not (is_inside or is_scaled or made.kind in ("cast", "half_factor")):
         return None
     found = _once(made.args[0], to)
     if found is None:
         return None
+    if found.factors and not is_inside and not is_scaled:
+        return None  # rounded after it was scaled, which queries are not
     if is_scaled:
         return replace(found, factors=(*found.factors, (made.kind, made.args[1])))
     if is_inside:
@@ -187,9 +189,12 @@ class _Groups:
             return self.of(inner)
         if made.kind in ALONG_ROWS:
             found = self.of(made.args[0])
-            is_last = _axes(made) in ((-1,), (len(shape) - 1,))
-            return to.again(made, [found]) if found is not None and is_last else None
-        if not (made.kind in BY_ELEMENT or is_elementwise_kind(made.kind)):
+            if found is None or _axes(made) not in ((-1,), (len(shape) - 1,)):
+                return None
+            # It may have fewer axes now, of which this is the last all the same.
+            return to.again(made, [found], axis=-1 if made.kind == "softmax" else [-1])
+        is_by_element = made.kind in BY_ELEMENT or is_elementwise_kind(made.kind)
+        if not is_by_element or "axis" in made.attrs:
             return None
         whole = to.shape(x) or []
         same = [self.of(arg) if self._is_whole(arg, whole) else None for arg in made.args]

@@ -97,6 +97,37 @@ def test_a_mask_for_each_head_stays():
     assert first_wrong(found, expected(**arrays), "float32", KEYS) is None
 
 
+def in_other_axes(q, k, v):
+    """Scores with an axis of 1 more, whose softmax names its axis from the front."""
+    whole = (1, HEADS * TIMES, QUERIES, KEYS)
+    scores = op.batch_matmul(q, repeated(k), transpose_b=True)
+    soft = op.softmax(op.reshape(scores, shape=whole), axis=3)
+    return op.batch_matmul(op.reshape(soft, shape=whole[1:]), repeated(v))
+
+
+def scaled_before(q, k, v, factor):
+    """By a number with axes of its own, where keys have more axes than their product."""
+    scaled = op.multiply(op.reshape(repeated(k), shape=(1, HEADS * TIMES, KEYS, DEPTH)), factor)
+    keys = op.reshape(scaled, shape=(HEADS * TIMES, KEYS, DEPTH))
+    return op.batch_matmul(op.softmax(op.batch_matmul(q, keys, transpose_b=True)), repeated(v))
+
+
+def test_a_factor_with_axes():
+    """It is no number to scale queries by; whatever becomes of it is right."""
+    arrays, factor = arrays_of(SHAPES), np.full((1, 1, 1, 1), 0.5, "float32")
+    mod = emit(scaled_before, SHAPES | {"factor": factor.shape}, {"factor": factor})
+    (found,) = selfbyoc.build(mod, cache=False)(*arrays.values())
+    assert first_wrong(found, expected(**arrays, scale=0.5), "float32", KEYS) is None
+
+
+def test_an_axis_from_the_front():
+    arrays = arrays_of(SHAPES)
+    library, report = built(in_other_axes, SHAPES)
+    assert report.counts == {"attention": 1}
+    (found,) = library(*arrays.values())
+    assert first_wrong(found, expected(**arrays, scale=1.0), "float32", KEYS) is None
+
+
 def test_one_query():
     shapes = SHAPES | {"q": (HEADS * TIMES, 1, DEPTH)}
     arrays = arrays_of(shapes)

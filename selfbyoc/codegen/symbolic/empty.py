@@ -75,7 +75,8 @@ def is_right_at_zero(learnt: Learnt, symbol: str) -> bool:
     walk(done.body, stores.append, "BufferStore")
     walk(done.body, loads.append, "BufferLoad", "TensorLoad")
     written = [region_buffer(node) for node in stores]
-    read = [*map(region_buffer, loads), *(b for b in param_buffers(done) if _has_elements(b))]
+    params = [b for b in param_buffers(done) if hasattr(b, "shape")]  # not those that are numbers
+    read = [*map(region_buffer, loads), *filter(_has_elements, params)]
     if not all(map(_has_elements, [*written, *map(region_buffer, loads)])):
         return False
     forgotten = [b for b in map(region_buffer, idle) if not any(b.same_as(o) for o in written)]

@@ -56,16 +56,18 @@ def with_caches(mod: IRModule, bound: int) -> IRModule:
     main = mod["main"]
     found = _caches(main)
     length = _length(found)
+    past = relax.Var(PAST, relax.TensorType([length], "int8"))
     params = {cache.past: _param(cache, bound) for cache in found}
     mod = _with_functions(mod, params.values())
-    append = {cache.present: _Append(mod, params[cache.past], cache, length) for cache in found}
+    append = {cache.present: _Append(mod, params[cache.past], cache, past) for cache in found}
 
     def in_place(made: Made, to: Editor) -> Expr | None:
         own = append.get(made.call)
         return None if own is None else own.written(made.args[0], to)
 
     mod = rewritten(rewritten(mod, in_place), _own_view)
-    return _finished(mod, found, params, length, bound)
+    mod = relax.transform.DeadCodeElimination()(mod)
+    return _finished(mod, found, params, past, bound)
 
 
 def _own_view(made: Made, to: Editor) -> Expr | None:
@@ -84,37 +86,40 @@ def _caches(main: Function) -> list[Cache]:
             x = values[x]
         return x
 
+    def parts(x: Expr) -> list[Expr]:
+        """Of values that are joined along axis 2 of 4; none of anything else."""
+        is_joined = isinstance(x, relax.Call) and x.op == tvm.ir.Op.get("relax.concat")
+        joined = value(x.args[0]) if is_joined else None
+        if not isinstance(joined, relax.Tuple) or x.ty.ndim != 4 or x.attrs.axis is None:
+            return []
+        return list(joined.fields) if int(x.attrs.axis) % 4 == 2 else []
+
     def alone(x: Expr) -> Expr:
         """Without a concat of nothing else, as PyTorch writes a cache that is empty at first."""
-        x = value(x)
-        is_one = _is_concat(x) and len(value(x.args[0]).fields) == 1
-        return alone(value(x.args[0]).fields[0]) if is_one else x
+        only = parts(value(x))
+        return alone(only[0]) if len(only) == 1 else value(x)
 
     results = value(main.body.body)
     fields = results.fields if isinstance(results, relax.Tuple) else [results]
-    found = []
-    for place, field in enumerate(fields):
-        call = value(field)
-        if not _is_concat(call):
-            continue
-        parts, axis = value(call.args[0]).fields, int(call.attrs.axis) % call.ty.ndim
-        past = alone(parts[0])
-        if len(parts) == 2 and axis == 2 and call.ty.ndim == 4 and past in list(main.params):
-            found.append(Cache(past, call, parts[1], place))
-    if not found:
+    calls = [value(field) for field in fields]
+    pairs = [(n, call, parts(call)) for n, call in enumerate(calls) if len(parts(call)) == 2]
+    inputs = list(main.params)
+    found = [
+        Cache(alone(old), call, new, n) for n, call, (old, new) in pairs if alone(old) in inputs
+    ]
+    if not found or len(found) == len(fields):
         raise InputError(
-            "module: no decoder: no result is an input of (batch, heads, past, depth) with more "
-            "behind it along axis 2"
+            "module: no decoder: expected logits, and results that are each an input of (batch, "
+            "heads, past, depth) with more behind it along axis 2"
         )
     return found
 
 
-def _is_concat(x: Expr) -> bool:
-    return isinstance(x, relax.Call) and x.op == tvm.ir.Op.get("relax.concat")
-
-
 def _length(found: Sequence[Cache]) -> PrimExpr:
     """How many tokens were before: the symbol of all caches."""
+    names = [str(cache.past.name) for cache in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"module: expected one result for each cache, found several of {twice}")
     batches = {getattr(cache.past.ty.shape.values[0], "value", None) for cache in found}
     if batches != {1}:
         raise InputError(f"module: caches of a batch of 1 are kept, found {found[0].past.ty}")
@@ -134,16 +139,16 @@ def _param(cache: Cache, bound: int) -> Expr:
 class _Append:
     """How one cache is written."""
 
-    def __init__(self, mod: IRModule, param: Expr, cache: Cache, length: PrimExpr) -> None:
-        self.gv, self.param, self.length = mod.get_global_var(_name(param)), param, length
+    def __init__(self, mod: IRModule, param: Expr, cache: Cache, past: Expr) -> None:
+        self.gv, self.param, self.past = mod.get_global_var(_name(param)), param, past
         _, heads, _, depth = cache.past.ty.shape.values
         self.shape = (1, cache.present.ty.shape.values[2], heads, depth)
 
     def written(self, parts: Expr, to: Editor) -> Expr:
         """All that is there, as the model has it, behind what is written."""
-        (_, new), past = to.fields(parts) or (None, None), self.param
+        (_, new), cache = to.fields(parts) or (None, None), self.param
         new = to.call("permute_dims", new, _HEADS)
-        done = to.call("call_tir_inplace", self.gv, [past, new, self.length], 0, past.ty)
+        done = to.call("call_tir_inplace", self.gv, [cache, new, self.past], 0, cache.ty)
         return to.call("permute_dims", to.call("memory.view", done, self.shape), _HEADS)
 
 
@@ -163,13 +168,14 @@ def _with_functions(mod: IRModule, params: Iterable[Expr]) -> IRModule:
 
 
 def _append(bound: int, heads: int, depth: int, dtype: str) -> tir.PrimFunc:
-    """Rows of all heads, written behind the first `past`."""
+    """Rows of all heads, written behind as many as `past_` has elements."""
 
     @T.prim_func(private=True, s_tir=True)
-    def append(cache_: T.handle, new_: T.handle, past: T.int64) -> None:  # type: ignore[name-defined]
-        count = T.int64()
+    def append(cache_: T.handle, new_: T.handle, past_: T.handle) -> None:  # type: ignore[name-defined]
+        count, past = T.int64(), T.int64()
         cache = T.match_buffer(cache_, (1, bound, heads, depth), dtype)
         new = T.match_buffer(new_, (1, count, heads, depth), dtype)
+        T.match_buffer(past_, (past,), "int8")
         for row, head, column in T.grid(count, heads, depth):
             with T.block("append"):
                 r, h, c = T.axis.remap("SSS", [row, head, column])
@@ -179,15 +185,19 @@ def _append(bound: int, heads: int, depth: int, dtype: str) -> tir.PrimFunc:
 
 
 def _finished(
-    mod: IRModule, found: Sequence[Cache], params: Mapping[Any, Any], length: PrimExpr, bound: int
+    mod: IRModule, found: Sequence[Cache], params: Mapping[Any, Any], past: Expr, bound: int
 ) -> IRModule:
     """The inputs and results that are left, `past` and the caches."""
     main = mod["main"]
-    past = relax.Var(PAST, relax.TensorType([length], "int8"))
     others = [p for p in main.params if not any(p.same_as(cache.past) for cache in found)]
     inputs = [*others, past, *(params[cache.past] for cache in found)]
     func = relax.Function(inputs, *_without_caches(main, found), attrs=main.attrs)
-    func = with_ranges(func, {**ranges(main), str(length.name): Range(0, bound)}, {})
+    if left := [str(var.name) for var in relax.analysis.free_vars(func)]:
+        text = f"found ops that read {left} besides; a cache is read with what is new behind it"
+        raise InputError(f"module: {text}")
+    func = with_ranges(
+        func, {**ranges(main), str(past.ty.shape.values[0].name): Range(0, bound)}, {}
+    )
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     done.update_func(done.get_global_var("main"), func)
     names = tuple(str(param.name) for param in inputs)

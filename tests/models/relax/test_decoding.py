@@ -24,8 +24,8 @@ def weights(seed=0):
     return {n: rng.standard_normal(s).astype("float32") / s[0] ** 0.5 for n, s in shapes.items()}
 
 
-def decoder(own, batch=1):
-    """One layer: ids, keys, values -> logits, keys, values."""
+def decoder(own, batch=1, results=lambda builder, logits, present, past: [logits, *present]):
+    """One layer: ids, keys, values -> logits, keys, values, or other results."""
     n, p = tir.Var("n", "int64"), tir.Var("p", "int64")
     cache = relax.TensorType((batch, SHARED, p, DEPTH), "float32")
     ids = relax.Var("ids", relax.TensorType((batch, n), "int64"))
@@ -33,7 +33,8 @@ def decoder(own, batch=1):
     builder = relax.BlockBuilder()
     with builder.function("main", [ids, *past]):
         with builder.dataflow():
-            result = builder.emit_output(step(builder, own, ids, past, (batch, n, p)))
+            found = step(builder, own, ids, past, (batch, n, p))
+            result = builder.emit_output(relax.Tuple(results(builder, *found, past)))
         builder.emit_func_output(result)
     mod = builder.finalize()
     mod["main"] = mod["main"].with_attr("tir_var_upper_bound", {"n": 16, "p": BOUND})
@@ -66,7 +67,7 @@ def step(builder, own, ids, past, sizes):
     soft = E(R.nn.softmax(E(R.add(scores, mask))))
     mixed = E(R.permute_dims(E(R.matmul(soft, values)), [0, 2, 1, 3]))
     logits = E(R.matmul(E(R.reshape(mixed, (batch, n, HEADS * DEPTH))), constant["out"]))
-    return relax.Tuple([logits, *present])
+    return logits, present
 
 
 def expected(own, ids):
@@ -174,12 +175,40 @@ def test_wrong_tokens(built, ids, told):
 
 def test_the_cache_of_another_model(built):
     own = selfbyoc.Decoder(built.library)
-    cache = own.new_cache()
-    cache.tensors = cache.tensors[:1]
-    with pytest.raises(InputError, match=r"cache: expected 2 of .* found 1 of .*another model"):
+    other = selfbyoc.build(selfbyoc.decoding(decoder(weights()), bound=BOUND - 1))
+    cache = selfbyoc.Decoder(other).new_cache()
+    with pytest.raises(InputError, match=r"cache: expected 2 of .* 40, .* found 2 of .* 39, .*model"):
         own.feed([1], cache)
     with pytest.raises(InputError, match="length: expected 0 to 0, found 3"):
         own.cache.cut(3)
+
+
+def read_besides(builder, logits, present, past):
+    return [builder.emit(relax.op.add(logits, relax.op.max(past[0]))), *present]
+
+
+def of_one_cache(builder, logits, present, past):
+    twice = builder.emit(relax.op.concat([past[0], builder.emit(relax.op.exp(past[0]))], 2))
+    return [logits, present[0], twice]
+
+
+def joined_flat(builder, logits, present, past):
+    flat = [builder.emit(relax.op.reshape(x, (-1,))) for x in present]
+    return [logits, builder.emit(relax.op.concat(flat, None))]
+
+
+OTHERS = {
+    read_besides: r"ops that read \['keys'\] besides",
+    of_one_cache: r"one result for each cache, found several of \['keys'\]",
+    joined_flat: "no decoder: expected logits",
+    lambda builder, logits, present, past: present: "no decoder: expected logits",
+}
+
+
+@pytest.mark.parametrize("results", OTHERS)
+def test_caches_in_other_roles_are_refused(results):
+    with pytest.raises(InputError, match=OTHERS[results]):
+        selfbyoc.decoding(decoder(weights(), results=results), bound=BOUND)
 
 
 def test_what_is_no_decoder():
