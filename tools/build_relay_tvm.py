@@ -1,6 +1,7 @@
 """Build a stock TVM that still has Relay from Apache's sources, for the Python that runs this.
 
-    python tools/build_relay_tvm.py DEST [--version v0.17.0] [--jobs 2] [--llvm-config PROGRAM]
+    python tools/build_relay_tvm.py DEST [--version v0.17.0] [--jobs 2] [--joined 8]
+        [--llvm-config PROGRAM]
 
 Clones the release and three of its submodules, builds both libraries and adds DEST to this Python's
 import path, as install_relay_tvm.py does with a wheel. Needs git, CMake, Ninja, a C++17 compiler
@@ -35,7 +36,7 @@ HEADERS = ("include", "3rdparty/dlpack/include", "3rdparty/dmlc-core/include")
 # TVM itself is somewhat slower, and what it compiles the same.
 OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release", "CMAKE_CXX_FLAGS_RELEASE": "-O1 -DNDEBUG",
-    "CMAKE_UNITY_BUILD": "ON", "CMAKE_UNITY_BUILD_BATCH_SIZE": "8",
+    "CMAKE_UNITY_BUILD": "ON",
     "USE_LIBBACKTRACE": "OFF", "USE_MICRO": "OFF", "USE_GTEST": "OFF",
 }  # fmt: skip
 
@@ -72,13 +73,14 @@ def clone(version: str, folder: Path) -> None:
         tree.replace(folder)
 
 
-def build(folder: Path, llvm_config: str, jobs: int) -> None:
-    """Both libraries, in `build`."""
+def build(folder: Path, llvm_config: str, jobs: int, joined: int) -> None:
+    """Both libraries, in `build`, so many sources compiled at once."""
     alone = folder / "alone.cmake"
     alone.write_text(
         f"set_source_files_properties({' '.join(ALONE)} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)\n"
     )
     options = {**OPTIONS, "USE_LLVM": llvm_config, "CMAKE_PROJECT_INCLUDE": str(alone)}
+    options["CMAKE_UNITY_BUILD_BATCH_SIZE"] = str(joined)
     told = [f"-D{name}={value}" for name, value in options.items()]
     called(["cmake", "-G", "Ninja", "-S", ".", "-B", "build", *told], folder)
     links_in_order(folder / "build" / "build.ninja")
@@ -120,7 +122,7 @@ def install(folder: Path, dest: Path) -> None:
         tree.replace(dest)
 
 
-def run(dest: Path, version: str, llvm_config: str, jobs: int) -> str:
+def run(dest: Path, version: str, llvm_config: str, jobs: int, joined: int) -> str:
     """Build into `dest`; return what to tell the user."""
     present = find_tvm()
     if present is not None:
@@ -134,7 +136,7 @@ def run(dest: Path, version: str, llvm_config: str, jobs: int) -> str:
     folder = dest.with_name(f"{dest.name}.{version}.build")
     if not folder.exists():
         clone(version, folder)
-    build(folder, llvm_config, jobs)
+    build(folder, llvm_config, jobs, joined)
     install(folder, dest)
     shutil.rmtree(folder)
     write_pth(dest)
@@ -149,9 +151,10 @@ def main() -> int:
     add("--version", default="v0.17.0", help="a tag of Apache's: v0.16.0 to v0.19.0 have Relay")
     add("--llvm-config", default="llvm-config", metavar="PROGRAM", help="of the LLVM to link")
     add("--jobs", type=int, default=os.cpu_count() or 1)
+    add("--joined", type=int, default=8, help="sources compiled at once; 1: each by itself")
     args = parser.parse_args()
     try:
-        print(run(args.dest.resolve(), args.version, args.llvm_config, args.jobs))
+        print(run(args.dest.resolve(), args.version, args.llvm_config, args.jobs, args.joined))
     except (InstallError, OSError) as err:
         print(f"build_relay_tvm: {err}", file=sys.stderr)
         return 1

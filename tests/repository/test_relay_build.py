@@ -58,7 +58,7 @@ def stand_in(folder, log, name, text):
 
 
 def run(build, tmp_path, dest="tvm"):
-    return build.run(tmp_path / dest, "v0.17.0", "llvm-config", 2)
+    return build.run(tmp_path / dest, "v0.17.0", "llvm-config", 2, 8)
 
 
 def test_joined_sources_are_linked_in_the_order_of_their_numbers(build, tmp_path):
