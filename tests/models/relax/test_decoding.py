@@ -177,7 +177,8 @@ def test_the_cache_of_another_model(built):
     own = selfbyoc.Decoder(built.library)
     other = selfbyoc.build(selfbyoc.decoding(decoder(weights()), bound=BOUND - 1))
     cache = selfbyoc.Decoder(other).new_cache()
-    with pytest.raises(InputError, match=r"cache: expected 2 of .* 40, .* found 2 of .* 39, .*model"):
+    found = r"cache: expected 2 of .* 40, .* found 2 of .* 39, .*model"
+    with pytest.raises(InputError, match=found):
         own.feed([1], cache)
     with pytest.raises(InputError, match="length: expected 0 to 0, found 3"):
         own.cache.cut(3)
