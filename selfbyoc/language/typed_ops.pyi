@@ -364,7 +364,8 @@ class Ops:
     ) -> Node:
         """(levels - zero_point) * scale of a weight [units, depth], float32. levels are uint8, of
         which the lowest bits count; scale, floats, and zero_point, floats or uint8, are [units,
-        depth / group]: one for each group along the depth, of which the last may be short.
+        depth / group]: one for each group along the depth, of which the last may be short. A
+        zero_point [1, 1] is that of all groups.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
           bits (4): of a level: 2, 4 or 8

@@ -13,13 +13,14 @@ from ..graph import OpCall
 from ..tvm import te, tir
 from ..tvm.rounding import nearbyint
 from .attrs import Raw, like
-from .kind import OWN, Array, OpKind, Typed, form, in_both
+from .kind import OWN, Array, OpKind, Typed, broadcast, form, in_both
 
 if TYPE_CHECKING:
     from ..tvm.types import PrimExpr, Tensor
 
 BITS = (2, 4, 8)
 FLOATS = ("float32", "float16")
+ONE_FOR_ALL = [1, 1]  # the shape of a zero point that all groups share
 
 
 def _types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
@@ -33,8 +34,9 @@ def _types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
         raise ValueError(f"{text}, found {attrs['bits']} and {attrs['group']}")
     units, depth = map(int, levels)
     wanted = [units, -(-depth // attrs["group"])]
-    if [list(map(int, scale)), list(map(int, zero))] != [wanted, wanted]:
-        text = f"expected scales and zero points of {wanted}"
+    scales, points = list(map(int, scale)), list(map(int, zero))
+    if scales != wanted or points not in (wanted, ONE_FOR_ALL):
+        text = f"expected scales and zero points of {wanted}, or one zero point, [1, 1]"
         raise ValueError(f"{text}, found {list(scale)} and {list(zero)}")
     return [(levels, "float32")]
 
@@ -46,7 +48,7 @@ def _compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     def element(unit: tir.PrimExpr, k: tir.PrimExpr) -> tir.PrimExpr:
         at = unit, tir.floordiv(k, group)
         level = (levels(unit, k).astype("int32") & most).astype("float32")
-        return (level - zero(*at).astype("float32")) * scale(*at).astype("float32")
+        return (level - broadcast(zero, at).astype("float32")) * scale(*at).astype("float32")
 
     return te.compute(levels.shape, element, name=call.name)
 
@@ -59,7 +61,7 @@ def dequantised_groups(ins: Sequence[Array], bits: int, group: int) -> Array:
     """What they stand for, in float64."""
     levels, *factors = ins
     places = np.arange(levels.shape[1]) // group
-    scale, zero = (factor.astype(np.float64)[:, places] for factor in factors)
+    scale, zero = (f.astype(np.float64)[:, places if f.size > 1 else [0]] for f in factors)
     found: Array = ((levels & ((1 << bits) - 1)) - zero) * scale
     return found
 
@@ -133,7 +135,7 @@ KINDS = (
         doc="(levels - zero_point) * scale of a weight [units, depth], float32. levels are uint8, "
         "of which the lowest bits count; scale, floats, and zero_point, floats or uint8, are "
         "[units, depth / group]: one for each group along the depth, of which the last may be "
-        "short.",
+        "short. A zero_point [1, 1] is that of all groups.",
     ),
     OpKind(
         "fake_quantize_groups", _compute_rows, _numpy_rows, attrs=_ATTRS_OF_ROWS,

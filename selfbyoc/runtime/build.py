@@ -63,29 +63,29 @@ def build(
     cache: bool | str | Path = True,
     weights: str = "float32",
     group: int = 32,
+    symmetric: bool = False,
     activations: str = "float32",
     requantize: str = "stepwise",
     sizes: Mapping[str, Asked] | None = None,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
-    mod             a Relay or Relax module, partitioned or not; it is not changed
+    mod             a Relay or Relax module, partitioned or not; not changed
     target          a text, a tvm.target.Target, or None: this machine's CPU (`host_target`)
     params          weights by name, bound as constants
     composites      as for partition_for_tefuse; none for a partitioned module
-    verify          run every kernel against references first. One that raises, crashes, hangs or
-                    is wrong is left out, with a VerificationWarning (`library.disabled`): its
-                    default schedule serves, or another composite, or TVM
+    verify          run every kernel against references first. One that raises, crashes, hangs or is
+                    wrong is left out, with a VerificationWarning (`library.disabled`)
     verify_timeout  seconds that one build or one run may take there
     guard           may leave matches out: `selfbyoc.MeasuredGuard()` those that do not pay
-    cache           keep kernels on disk, and load them. False: no; a path: in this folder; True:
-                    as the environment's SELFBYOC_CACHE says
+    cache           keep kernels on disk. False: no; a path: there; True: as SELFBYOC_CACHE says
     weights         "float16" rounds those of float32 in an exported file and, of a module not
                     partitioned yet, of dense layers and convolutions in memory, but where Winograd
                     may transform them. "int8", "int4": those of dense layers are levels, a scale
                     and a zero point for each `group` of a unit's inputs
     group           see weights; a multiple of 8
-    activations     "int8": what multiplies such weights becomes levels of 8 bits, too: faster
+    symmetric       the zero point of "int8" and "int4" is the middle level: fewer bytes, coarser
+    activations     "int8": what multiplies such weights becomes levels of 8 bits: faster
     requantize      "combined": sums of levels become levels by one factor, as in ONNX Runtime
     sizes           of symbols by name: a number, or the least and the largest (None: any) that
                     inputs may have, `{"batch": 1, "seq": (1, 512)}`; see from_onnx (Relax)
@@ -95,7 +95,7 @@ def build(
     FallbackWarning), and InputError for a weight too large for float16 or a wrong range.
     """
     check_module(mod)
-    precision = Precision(weights, group, activations, requantize)
+    precision = Precision(weights, group, activations, requantize, symmetric)
     mod, params = precision.of(with_sizes(mod, sizes or {}), params)
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None

@@ -30,6 +30,7 @@ class Precision:
     group: int = 32
     activations: str = ACTIVATIONS[0]
     requantize: str = REQUANTIZE[0]
+    symmetric: bool = False
 
     def __post_init__(self) -> None:
         _check("weights", self.weights, WEIGHTS)
@@ -39,6 +40,9 @@ class Precision:
         _check("requantize", self.requantize, REQUANTIZE)
         if of_few_bits and (type(self.group) is not int or self.group < 8 or self.group % 8):
             raise InputError(f"group: expected a multiple of 8, found {self.group!r}")
+        if self.symmetric and not of_few_bits:
+            known = " or ".join(NAMES)
+            raise InputError(f"symmetric: expected weights of {known}, found {self.weights}")
 
     @property
     def exported(self) -> str:
@@ -54,7 +58,8 @@ class Precision:
             rewritings.append(with_combined_scales)
         if self.weights in NAMES:
             bits = NAMES[self.weights]
-            rewritings.append(lambda m: with_few_bits(m, bits, self.group, self.activations))
+            how = bits, self.group, self.activations, self.symmetric
+            rewritings.append(lambda m: with_few_bits(m, *how))
         if is_partitioned(mod):
             name = "requantize" if self.requantize == "combined" else "weights"
             if rewritings:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ir.generation import rewritten
 from ..ir.rewriting import Editor, Made, are_same
+from ..ops.few_bits import ONE_FOR_ALL
 from ..tvm.types import Expr, IRModule
 from .weights import out_dtype, weight_by_units
 
@@ -30,18 +29,42 @@ def in_groups(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array
     """-> levels, scales and zero points: of each group from its least to its greatest element, and
     0, which stays what it is.
     """
-    units, depth = weight.shape
-    count = -(-depth // group)
-    padded = np.pad(weight, ((0, 0), (0, count * group - depth)))
-    groups = padded.reshape(units, count, group).astype(np.float64)
+    groups = _groups(weight, group)
     low, high = np.minimum(groups.min(axis=2), 0), np.maximum(groups.max(axis=2), 0)
     most = (1 << bits) - 1
     scale = _half(np.where(high > low, (high - low) / most, 1))
     wide = scale.astype(np.float64)
     zero = np.clip(np.rint(-low / wide), 0, most)
     levels = np.clip(np.rint(groups / wide[..., None]) + zero[..., None], 0, most)
-    flat: Any = levels.reshape(units, -1)[:, :depth]
-    return np.ascontiguousarray(flat.astype(np.uint8)), scale, zero.astype(np.uint8)
+    return _flat(levels, weight), scale, zero.astype(np.uint8)
+
+
+def around_zero(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array]:
+    """The same with one zero point, the middle level: a group's largest magnitude is level 0, of
+    either sign, as in Q4_0 of llama.cpp and MatMulNBits of ONNX Runtime.
+    """
+    groups = _groups(weight, group)
+    low, high = groups.min(axis=2), groups.max(axis=2)
+    middle = 1 << (bits - 1)
+    furthest = np.where(-low > high, low, high)
+    scale = _half(np.where(furthest == 0, 1, furthest / -middle))
+    levels = np.rint(groups / scale.astype(np.float64)[..., None]) + middle
+    zero = np.full(ONE_FOR_ALL, middle, np.uint8)
+    return _flat(levels.clip(0, 2 * middle - 1), weight), scale, zero
+
+
+def _groups(weight: Array, group: int) -> Array:
+    """[units, groups, group] in float64, zeros after the last element."""
+    units, depth = weight.shape
+    count = -(-depth // group)
+    padded = np.pad(weight, ((0, 0), (0, count * group - depth)))
+    return padded.reshape(units, count, group).astype(np.float64)
+
+
+def _flat(levels: Array, weight: Array) -> Array:
+    """[units, depth] again."""
+    units, depth = weight.shape
+    return np.ascontiguousarray(levels.reshape(units, -1)[:, :depth].astype(np.uint8))
 
 
 def _half(scale: Array) -> Array:
@@ -49,20 +72,24 @@ def _half(scale: Array) -> Array:
     float32 where one is too large or loses digits.
     """
     limits = np.finfo(np.float16)
-    fits = bool(((limits.tiny <= scale) & (scale <= limits.max)).all())
+    size = np.abs(scale)
+    fits = bool(((limits.tiny <= size) & (size <= limits.max)).all())
     return scale.astype(np.float16 if fits else np.float32)
 
 
-def with_few_bits(mod: IRModule, bits: int, group: int, activations: str) -> IRModule:
+def with_few_bits(
+    mod: IRModule, bits: int, group: int, activations: str, symmetric: bool
+) -> IRModule:
     """The prepared module; constant weights of its dense layers are levels, and so is what they are
     multiplied by, where activations are "int8".
     """
+    levels_of = around_zero if symmetric else in_groups
 
     def held(made: Made, to: Editor) -> Expr | None:
         weight = weight_by_units(made, to)
         if weight is None or not takes(weight) or len(to.shape(made.args[0]) or ()) < 2:
             return None
-        levels = map(to.constant, in_groups(weight, bits, group))
+        levels = map(to.constant, levels_of(weight, bits, group))
         floats = to.emit("dequantize_groups", *levels, bits=bits, group=group)
         x = made.args[0]
         merging = _merged_rows(x, to)

@@ -178,6 +178,29 @@ def laid_out(arrays: Sequence[np.ndarray], cell: Cell | None, first: int = 0) ->
     return found
 
 
+def with_merged_rows(mod: Any) -> Any:
+    """Products of two axes: TVM's schedules on CPUs know no others (docs/makers/tvm-notes.md)."""
+    from tvm import relay
+    from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+
+    class Merged(DFPatternCallback):
+        def __init__(self):
+            super().__init__(require_type=True)
+            self.x, self.weight = wildcard(), wildcard()
+            self.pattern = is_op("nn.dense")(self.x, self.weight)
+
+        def callback(self, pre, post, found):
+            shape, ((x,), (weight,)) = pre.checked_type.shape, (found[self.x], found[self.weight])
+            if len(shape) == 2:
+                return post
+            rows = relay.reshape(x, (-1, int(pre.args[0].checked_type.shape[-1])))
+            made = relay.nn.dense(rows, weight, out_dtype=pre.attrs.out_dtype)
+            return relay.reshape(made, [int(extent) for extent in shape])
+
+    mod = relay.transform.InferType()(mod)
+    return tvm.IRModule.from_expr(rewrite(Merged(), mod["main"]))
+
+
 def run_by_tvm(mod: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """TVM's own build of a module without external functions."""
     if GENERATION == "relay":
@@ -185,7 +208,7 @@ def run_by_tvm(mod: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         from tvm.contrib import graph_executor
 
         with tvm.transform.PassContext(opt_level=2):
-            lib = relay.build(mod, target="llvm")
+            lib = relay.build(with_merged_rows(mod), target="llvm")
         machine = graph_executor.GraphModule(lib["default"](tvm.cpu()))
         for param, array in zip(mod["main"].params, arrays, strict=True):
             machine.set_input(param.name_hint, array)

@@ -43,6 +43,7 @@ class Request:
     group: int = 32
     activations: str = "float32"
     requantize: str = "stepwise"
+    symmetric: bool = False
     size: Sequence[str] = ()
     times: bool = False
     known_as: Known | None = None  # by whoever asks for the same again
@@ -102,6 +103,7 @@ def _run(console: Console, asked: Request) -> tuple[Path, list[str], bool]:
             group=asked.group,
             activations=asked.activations,
             requantize=asked.requantize,
+            symmetric=asked.symmetric,
         )
     begins("writing the library")
     with step(f"writing {output}"):

@@ -29,7 +29,7 @@ def add_compile(commands: Commands) -> None:
         % model.onnx --size batch=1 --size seq=1..512
         % program.pt2 --target 'llvm -mcpu=haswell'
         % model.onnx --weights float16
-        % model.onnx --weights int4 --activations int8
+        % model.onnx --weights int4 --activations int8 --symmetric
         % model.int8.onnx --requantize combined
         % module.json --composites mine.py""",
     )  # fmt: skip
@@ -45,6 +45,11 @@ def add_compile(commands: Commands) -> None:
         "of int8 and int4; default: 32")  # fmt: skip
     add("--activations", choices=("float32", "int8"), default="float32", help="int8: what weights "
         "of int8 and int4 are multiplied by is rounded to 8 bits; default: float32")  # fmt: skip
+    add(
+        "--symmetric",
+        action="store_true",
+        help="weights of int8 and int4 have no zero points: fewer bytes, slightly coarser",
+    )
     add("--requantize", choices=("stepwise", "combined"), default="stepwise", help="combined: sums "
         "of levels become levels by one factor, as in ONNX Runtime; default: stepwise, as the "
         "model's ops say")  # fmt: skip

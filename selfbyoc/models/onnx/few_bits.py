@@ -56,7 +56,8 @@ def _matmul(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
 
 
 def _short(zero: np.ndarray) -> np.ndarray:
-    """Zero points as bytes, where they are levels."""
+    """Zero points as bytes, where they are levels; one, where all are the same."""
+    zero = zero[:1, :1] if (zero == zero[0, 0]).all() else zero
     levels: np.ndarray = zero.clip(0, 255).astype(np.uint8)
     return levels if (levels == zero).all() else zero
 

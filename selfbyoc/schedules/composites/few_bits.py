@@ -56,10 +56,13 @@ def _rounded(bits: int, group: int) -> Program:
     return program
 
 
-def _by_levels(x: tuple[int, ...], units: int, bits: int, group: int) -> Case:
+def _by_levels(
+    x: tuple[int, ...], units: int, bits: int, group: int, *, has_one_zero: bool = False
+) -> Case:
     factors = (units, -(-x[-1] // group))
+    zero = (1, 1) if has_one_zero else factors
     return Case(
-        _rounded(bits, group), x=x, levels=((units, x[-1]), "uint8"), scale=factors, zero=factors,
+        _rounded(bits, group), x=x, levels=((units, x[-1]), "uint8"), scale=factors, zero=zero,
         constants=["levels", "scale", "zero"],
     )  # fmt: skip
 
@@ -68,11 +71,20 @@ def _plain(x: Node, levels: Node, scale: Node, zero: Node) -> Node:
     return op.dense(x, op.dequantize_groups(levels, scale, zero, bits=4, group=32))
 
 
-def _of(x: tuple[int, ...], units: int, bits: int, group: int, dtype: str = "float32") -> Case:
+def _of(
+    x: tuple[int, ...],
+    units: int,
+    bits: int,
+    group: int,
+    dtype: str = "float32",
+    *,
+    has_one_zero: bool = False,
+) -> Case:
     factors = (units, -(-x[-1] // group))
+    zero = (1, 1) if has_one_zero else factors
     return Case(
         _dense(bits, group), x=x, levels=((units, x[-1]), "uint8"), scale=(factors, dtype),
-        zero=(factors, dtype), bias=(units,), constants=["levels", "scale", "zero", "bias"],
+        zero=(zero, dtype), bias=(units,), constants=["levels", "scale", "zero", "bias"],
     )  # fmt: skip
 
 
@@ -98,9 +110,13 @@ dense_few_bits = Composite(
             constants=["levels", "scale", "zero"],
         ),
         _of((128, 512), 256, 4, 128),
+        _of((3, 100), 19, 4, 32, has_one_zero=True),
+        _of((90, 64), 33, 8, 32, has_one_zero=True),
         _by_levels((1, 256), 96, 4, 32),
         _by_levels((2, 5, 200), 33, 8, 64),
         _by_levels((7, 70), 19, 2, 16),
         _by_levels((67, 160), 48, 4, 32),
+        _by_levels((5, 70), 33, 4, 32, has_one_zero=True),
+        _by_levels((1, 24), 1, 8, 24, has_one_zero=True),
     ),
 )

@@ -121,17 +121,29 @@ def rounded(weight, bits, group):
     return found
 
 
+def around_zero(weight, bits, group):
+    """The same of levels that lie around zero."""
+    found, middle = np.empty(weight.shape), 2 ** (bits - 1)
+    for unit, k in np.ndindex(len(weight), -(-weight.shape[1] // group)):
+        part = weight[unit, k * group :][:group].astype("float64")
+        scale = float(np.float16(part[np.abs(part).argmax()] / -middle))
+        levels = np.clip(np.rint(part / scale), -middle, middle - 1)
+        found[unit, k * group :][:group] = levels * scale
+    return found
+
+
+@pytest.mark.parametrize("rounded", [rounded, around_zero])
 @pytest.mark.parametrize(("weights", "group"), [("int4", 32), ("int8", 24), ("int4", 64)])
-def test_weights_of_few_bits_on_request(weights, group, tmp_path):
+def test_weights_of_few_bits_on_request(weights, group, rounded, tmp_path):
     rng, bits = np.random.default_rng(5), int(weights[3:])
     model, values = network(rng)
     mod = selfbyoc.from_onnx(model)
-    library = selfbyoc.build(mod, weights=weights, group=group)
+    library = selfbyoc.build(mod, weights=weights, group=group, symmetric=rounded is around_zero)
     assert library.report.counts == {"dense_few_bits": 2}
     index = rng.integers(0, 50, 7)
     first = values["table"][index] @ rounded(values["w1"].T, bits, group).T + values["b1"]
     wanted = np.maximum(first, 0) @ rounded(values["w2"], bits, group).T + values["b2"]
-    close(library(index)[0], wanted, 96)
+    close(library(index)[0], wanted, 96 + 80)  # two sums, one after the other
     library.export_library(tmp_path / "few.so")
     again = selfbyoc.load(tmp_path / "few.so")(index)[0]
     np.testing.assert_array_equal(again, library(index)[0])
@@ -173,6 +185,7 @@ def test_the_file_is_as_small_as_the_weights(tmp_path):
     [
         ({"weights": "int3"}, "expected float32 or float16 or int4 or int8, found 'int3'"),
         ({"weights": "int4", "group": 12}, "group: expected a multiple of 8, found 12"),
+        ({"symmetric": True}, "symmetric: expected weights of int4 or int8, found float32"),
     ],
 )
 def test_weights_that_are_none(given, told):

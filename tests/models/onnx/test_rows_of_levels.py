@@ -195,13 +195,15 @@ def test_groups_that_differ_are_told():
     close(library(x)[0], rounded(x, 16) @ weight.T)
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("weights", ["int4", "int8"])
-def test_on_request(weights, tmp_path):
+def test_on_request(weights, symmetric, tmp_path):
     rng = np.random.default_rng(5)
     model, _ = network(rng)
     mod = selfbyoc.from_onnx(model)
-    exact = selfbyoc.build(mod, weights=weights, group=16)
-    library = selfbyoc.build(mod, weights=weights, group=16, activations="int8")
+    few = {"weights": weights, "group": 16, "symmetric": symmetric}
+    exact = selfbyoc.build(mod, **few)
+    library = selfbyoc.build(mod, **few, activations="int8")
     assert library.report.counts == {"dense_few_bits": 2}
     assert "fake_quantize_groups" not in library.report.left
     index = rng.integers(0, 50, 7)
@@ -212,7 +214,8 @@ def test_on_request(weights, tmp_path):
     onnx.save(model, tmp_path / "net.onnx")
     asked = ["compile", str(tmp_path / "net.onnx"), "--weights", weights, "--group", "16"]
     path = tmp_path / "told.so"
-    assert main([*asked, "--activations", "int8", "-o", str(path)]) == 0
+    around = ["--symmetric"] * symmetric
+    assert main([*asked, *around, "--activations", "int8", "-o", str(path)]) == 0
     np.testing.assert_array_equal(selfbyoc.load(path)(index)[0], found)
 
 

@@ -134,7 +134,8 @@ def test_taps_that_are_apart(monkeypatch, step):
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay's are int32: data may be no level")
-def test_a_zero_point_that_is_data():
+def test_a_zero_point_that_is_data(monkeypatch):
+    by_winograd(monkeypatch, 4)
     rng = np.random.default_rng(2)
     image, weight = bytes_of(rng, (1, 32, 9, 11), "uint8"), bytes_of(rng, (16, 32, 3, 3), "int8")
     bias = np.zeros(16, F32)

@@ -20,7 +20,7 @@ def write(job: Job) -> None:
 
     few: dict[str, Any] = {} if job.weights == "float32" else {"weights": job.weights}
     if job.weights in ("int8", "int4"):
-        few |= {"group": GROUP, "activations": "int8"}
+        few |= {"group": GROUP, "activations": "int8", "symmetric": True}  # as GGUF has them
     mod = decoding(read_model(job.model), bound=BOUND)
     build(mod, make_target(job.target), **few).export_library(str(job.files / _LIBRARY))
 

@@ -87,10 +87,12 @@ def _rows_held(size: int, cpu: Machine) -> int:
     return cpu.l2_bytes * 3 // 4 // (4 * size)
 
 
-def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[RegisterTile]:
+def tiles_of(
+    height: int, blocks: int, dtype: str, cpu: Machine, widest: int = MOST_WIDE_BLOCKS
+) -> list[RegisterTile]:
     """The register tiles of so many rows that fit."""
     vectors = block_vectors(cpu, dtype)
-    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, MOST_WIDE_BLOCKS)]
+    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, widest)]
     # Of one row, the row's element is held and the weight's vectors are read in turn.
     fitting = [t for t in found if t.fits(cpu, 1 if height == 1 else None)]
     return fitting or [RegisterTile(height, vectors)]
@@ -116,17 +118,19 @@ def product_plan(
     name: str,
     melted: int = 0,
     passes: int = 0,
+    widest: int = MOST_WIDE_BLOCKS,
 ) -> ProductPlan:
     """The plan of one product. `melted`: tiles of a task that computes its rows itself; `passes`:
-    over the weight, one after the other.
+    over the weight, one after the other; `widest`: blocks of a tile, at most.
     """
     blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
     found = numbered(rows.lead, rows.height)
-    tiles = rows.each if passes or found.by_outer else math.prod(rows.tiles)
-    at_once = tiles // max(1, passes)
+    at_once = rows.each if passes or found.by_outer else math.prod(rows.tiles)
+    at_once //= max(1, passes)
     sizes = [melted] if melted else _groups(rows, cpu, _at_a_time(depth, cpu), passes)
-    tile, group = _panels(at_once, rows.height, blocks, dtype, cpu, sizes)
+    tiles = tiles_of(rows.height, blocks, dtype, cpu, widest)
+    tile, group = _panels(at_once, blocks * vectors, cpu, sizes, tiles)
     orders = [True] if melted else [False, True]
     count = at_once * rows.height if passes else found.planned
     pays = bool(melted) or pays_rows_first(count, depth, cpu)
@@ -134,13 +138,13 @@ def product_plan(
     by_rows = rows_first and not melted
     if by_rows:
         sizes = _groups(rows, cpu, depth, passes)
-        tile, group = _panels(at_once, rows.height, blocks, dtype, cpu, sizes)
+        tile, group = _panels(at_once, blocks * vectors, cpu, sizes, tiles)
     # As a number of groups: one fits every number of rows, and so do the parts of the rows.
     counts = [rows.each // size for size in next_to(sizes, group)]
     fitting = rows.each // group if found.by_outer else rows.parts if by_rows else 1
     group = rows.each // choose(f"{name}.groups", counts, rows.each // group, [fitting])
     usual = tile.vectors // vectors
-    widths = [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)]
+    widths = [t.vectors // vectors for t in tiles]
     wide = choose(f"{name}.wide", best(widths, usual), usual, [usual, *widths])
     tile = RegisterTile(rows.height, wide * vectors)
     pieces = _pieces(rows, depth, wide, cpu, name)
@@ -202,21 +206,20 @@ def _groups(rows: Rows, cpu: Machine, size: int, passes: int) -> list[int]:
 
 
 def _panels(
-    tiles: int, height: int, blocks: int, dtype: str, cpu: Machine, groups: Sequence[int]
+    tiles: int, vectors: int, cpu: Machine, groups: Sequence[int], fitting: Sequence[RegisterTile]
 ) -> tuple[RegisterTile, int]:
-    """The register tile, and how many of these tiles share a panel: large groups that fall evenly
-    on the cores.
+    """The register tile, and how many of `tiles` share a panel of a weight of so many vectors:
+    large groups that fall evenly on the cores.
     """
 
     def busiest(size: tuple[RegisterTile, int]) -> tuple[float, int]:
         tile, group = size
-        panels = blocks * block_vectors(cpu, dtype) // tile.vectors
+        panels = vectors // tile.vectors
         tasks = tiles // group * panels
         share = -(-tasks // cpu.cores) * group * _cycles(tile, cpu)
         # A group of one tile has nothing that shares its panel.
         return share * (1 + 1 / (8 * group)), -group
 
-    fitting = tiles_of(height, blocks, dtype, cpu)
     return min(((t, g) for t in fitting for g in groups), key=busiest)
 
 

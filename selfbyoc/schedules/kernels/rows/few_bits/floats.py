@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .....ops.kind import broadcast
 from .....tvm import te, tir
 from .....tvm.types import Loop, PrimExpr, Schedule, Tensor
 from ....steps.blocks import Facts
@@ -54,7 +55,7 @@ def _by_panels(
 ) -> Grouped:  # fmt: skip
     def element(b: PrimExpr, k: PrimExpr, lane: PrimExpr) -> PrimExpr:
         at = b, tir.floordiv(k, plan.group), lane
-        return (level(b, k, lane) - zero(*at)) * scale(*at)
+        return (level(b, k, lane) - broadcast(zero, at)) * broadcast(scale, at)
 
     shape = (plan.product.blocks, plan.product.depth, BLOCK)
     panel = te.compute(shape, element, name="panel")
@@ -84,7 +85,8 @@ def _by_groups(
         row: PrimExpr,
         lane: PrimExpr,
     ) -> PrimExpr:
-        return scale(b, piece, lane) * (part - zero(b, piece, lane) * inputs(*at, piece, row))
+        factor, point = (broadcast(a, (b, piece, lane)) for a in (scale, zero))
+        return factor * (part - point * inputs(*at, piece, row))
 
     parts = _parts(read, level, plan)
     return Grouped(parts, _summed(parts, plan, scaled), inputs=inputs)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .....ops.kind import broadcast
 from .....tvm import te, tir
 from .....tvm.own_ops import ADDED_HALVES, HALVES, LEAST_OF, TOTAL_OF_HALVES, dot, of_halves
 from .....tvm.types import PrimExpr, Schedule, Tensor
@@ -57,7 +58,9 @@ def sums_by_levels(
         where, group = rows.of((*at, row)), tir.floordiv(piece * products.at_once, plan.group)
         total = parts(*at, piece, block, row, lane)
         total = of_halves(TOTAL_OF_HALVES, total) if products.in_halves else total
-        factor, point = (a(block, group, lane).astype("float32") for a in (scale, zero))
+        factor, point = (
+            broadcast(a, (block, group, lane)).astype("float32") for a in (scale, zero)
+        )
         point = point - float(moved) if moved else point
         value = total.astype("float32") - point * found.total(*where, piece)
         return te.sum(factor * value * found.unit(*where, piece), axis=piece)

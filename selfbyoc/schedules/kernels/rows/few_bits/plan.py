@@ -15,7 +15,7 @@ from ....steps.blocks import divisor
 from ....steps.faults import Faults, unlike
 from ...words import machine_of_words
 from ..forms import ProductPlan
-from ..plan import lead_of, passes_of_one, plan_rows, product_plan
+from ..plan import MOST_WIDE_BLOCKS, lead_of, passes_of_one, plan_rows, product_plan
 from .words import BYTES, WORD, whole_groups
 
 HALF = (1 << 15) - 1  # the largest sum of 16 bits
@@ -68,6 +68,7 @@ class FewBitsPlan:
         yield from unlike("bits", self.bits, attrs["bits"])
         yield from unlike("a group", self.group, attrs["group"])
         yield from unlike("products of levels", self.levels, _products(ops, cpu))
+        yield from unlike("scales as halves", self.half_scales, cpu.has_float16)
         depth, out = whole_groups(x[-1], self.group), ops.dense.outputs[0]
         if not self.by_panels:
             yield from unlike("pieces", self.product.pieces, depth // _at_once(self))
@@ -78,7 +79,12 @@ class FewBitsPlan:
 
 
 def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
-    """That of floats, or of words; of few rows, and of levels, in pieces."""
+    """That of floats, or of words; of few rows, and of levels, in pieces.
+
+    One row reads its weight from end to end: of several blocks at once each is a stream, of a few
+    KB, that the hardware's prefetcher learns anew (1x896x4864 of 4 bits in memory: 90 us of 4
+    blocks, 62 of one; 142 and 92 on one thread; in L3 the same; Zen 4, Nov 2026).
+    """
     (shape, _), attrs = ops.dense.outputs[0], ops.dequantize_groups.attrs
     depth, levels = (
         whole_groups(ops.dense.inputs[0][0][-1], attrs["group"]),
@@ -87,7 +93,10 @@ def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
     steps, machine = _steps(depth, machine, levels)
     rows = plan_rows(lead_of(shape), steps, shape[-1], "float32", machine)
     passes = passes_of_one(rows, steps, machine)
-    found = product_plan(rows, steps, shape[-1], "float32", machine, "outputs", passes=passes)
+    widest = 1 if rows.height == 1 else MOST_WIDE_BLOCKS
+    found = product_plan(
+        rows, steps, shape[-1], "float32", machine, "outputs", passes=passes, widest=widest
+    )
     by_panels = found.group > 1 and levels is None
     made = FewBitsPlan(found, attrs["bits"], attrs["group"], by_panels, levels, machine.has_float16)
     return (

@@ -108,15 +108,16 @@ def pack_zero(zero: Tensor, plan: Any) -> Tensor:
 
 def _packed(factors: Tensor, plan: Any, made: Callable[[PrimExpr], PrimExpr]) -> Tensor:
     units, groups = extents(factors)
-    blocks = paired_blocks(units)
+    alike = units == groups == 1  # a zero point that all share; or there is one group
+    blocks, lanes = (1, 1) if alike else (paired_blocks(units), BLOCK)
 
     def element(b: PrimExpr, g: PrimExpr, lane: PrimExpr) -> PrimExpr:
         value = or_zero(
-            b * BLOCK + lane, units, blocks * BLOCK, lambda u: factors(u, g), factors.dtype
+            b * lanes + lane, units, blocks * lanes, lambda u: factors(u, g), factors.dtype
         )
         if plan.levels is None:
             return made(value.astype("float32"))
         stays = plan.half_scales or factors.dtype != "float16"
         return value if stays else value.astype("float32")
 
-    return te.compute((blocks, groups, BLOCK), element, name=f"{factors.op.name}_packed")
+    return te.compute((blocks, groups, lanes), element, name=f"{factors.op.name}_packed")
