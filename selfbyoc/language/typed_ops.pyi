@@ -1092,6 +1092,18 @@ class Ops:
         Relax: selfbyoc.rnn
         """
 
+    def rotate_half(
+        self,
+        x: _In,
+        /,
+    ) -> Node:
+        """(a, b) -> (-b, a) of the halves of the last axis: what rotary embedding multiplies by
+        sines.
+
+        Relay: selfbyoc.rotate_half
+        Relax: selfbyoc.rotate_half
+        """
+
     def round(
         self,
         x: _In,

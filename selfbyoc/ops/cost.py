@@ -21,8 +21,8 @@ Shape = Sequence[int]
 # An op by its kind in the vocabulary, or by TVM's name where it has none.
 MOVES = (
     "arange", "broadcast_to", "cast", "concatenate", "expand_dims", "flatten", "flip", "full",
-    "gather_elements", "gather_nd", "pad", "permute_dims", "reshape", "split", "squeeze", "stack",
-    "strided_slice", "take", "tile", "transpose",
+    "gather_elements", "gather_nd", "pad", "permute_dims", "reshape", "rotate_half", "split",
+    "squeeze", "stack", "strided_slice", "take", "tile", "transpose",
 )  # fmt: skip
 _SIZES = {"bool": 8, "handle": 64}
 _GATHERS = ("gather_elements", "gather_nd", "strided_slice", "take")

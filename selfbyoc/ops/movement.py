@@ -11,7 +11,7 @@ from ..graph import OpCall
 from ..tvm import GENERATION, te, tir, topi
 from ..tvm.types import Attr, PrimExpr
 from .attrs import Raw, only, plain
-from .kind import Array, Form, OpKind, elementwise, form, in_both
+from .kind import OWN, Array, Form, OpKind, Typed, elementwise, form, in_both
 
 if TYPE_CHECKING:
     from ..tvm.types import Tensor
@@ -68,6 +68,29 @@ def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(call.outputs[0].shape, element, name=call.name)
 
 
+def _rotate_half(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (x,), half = ins, int(ins[0].shape[-1]) // 2
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        lead, at = i[:-1], i[-1]
+        other = tir.const(0, x.dtype) - x(*lead, at + half)
+        return tir.if_then_else(at < half, other, x(*lead, at - half))
+
+    return te.compute(x.shape, element, name=call.name)
+
+
+def _types_of_halves(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
+    ((shape, dtype),) = ins
+    if not shape or int(shape[-1]) % 2:
+        raise ValueError(f"expected a last axis of two halves, found {list(map(str, shape))}")
+    return [(shape, dtype)]
+
+
+def _numpy_rotate_half(ins: Sequence[Array], call: OpCall) -> Array:
+    first, second = np.split(ins[0], 2, axis=-1)
+    return np.concatenate((-second, first), axis=-1)
+
+
 def _pad_widths(raw: Raw) -> dict[str, Attr]:
     """(before, after) of each axis; Relax has them in a row, and the value as an attribute."""
     flat = list(np.ravel(plain(raw["pad_width"])))
@@ -109,6 +132,17 @@ KINDS = (
         fuses="injective",
         takes="x",
         doc="The elements of x in their order, in another shape.",
+    ),
+    OpKind(
+        "rotate_half",
+        _rotate_half,
+        _numpy_rotate_half,
+        types=_types_of_halves,
+        **in_both(OWN + "rotate_half"),
+        fuses="injective",
+        takes="x",
+        doc="(a, b) -> (-b, a) of the halves of the last axis: what rotary embedding multiplies by "
+        "sines.",
     ),
     OpKind(
         "split",

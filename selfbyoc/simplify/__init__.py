@@ -20,6 +20,7 @@ from .means import MeansOfImages
 from .one_row import ImagesOfOneRow
 from .padding import padded_by_itself
 from .regions import in_regions
+from .rotary import rotated_halves
 from .taps import without_idle_taps
 from .where import where
 
@@ -37,6 +38,7 @@ REWRITINGS = (
     *AFTER_FOLDING,
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
+    where(("negative",), lambda: rotated_halves),
     where(("broadcast_to",), lambda: grouped_queries),
     where(("reshape",), lambda: between_reshapes),
     where(("matmul", "batch_matmul"), lambda: factors_of_queries),

@@ -204,7 +204,7 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     "split": ("axis",),
     "sum": ("axis",),
     "transpose": ("axes",),
-    **dict.fromkeys(("dense", "dequantize_groups", "matmul", "tree_ensemble"), ()),
+    **dict.fromkeys(("dense", "dequantize_groups", "matmul", "rotate_half", "tree_ensemble"), ()),
     "fake_quantize_groups": (),
     **dict.fromkeys(("gru", "lstm", "peephole_lstm", "rnn"), ()),
 }

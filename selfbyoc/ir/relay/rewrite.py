@@ -83,16 +83,16 @@ class _Editor:
         return constant_numpy(x) if isinstance(x, relay.Constant) else None
 
     def shape(self, x: Expr) -> list[PrimExpr] | None:
-        ty = _type(x)
+        ty = type_of(x)
         if not isinstance(ty, relay.TensorType):
             return None
         return [int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape]
 
     def is_tensor(self, x: Expr) -> bool:
-        return isinstance(_type(x), relay.TensorType)
+        return isinstance(type_of(x), relay.TensorType)
 
     def dtypes(self, x: Expr) -> list[str]:
-        return _dtypes(_type(x))
+        return _dtypes(type_of(x))
 
     def item(self, x: Expr, index: int, before: Expr | None = None) -> Expr:
         """An item, `before` where nothing changed; the field of a tuple that is written out."""
@@ -131,7 +131,7 @@ def _read(call: relay.Call, args: Sequence[Expr]) -> Made:
     return Made(name, tuple(args), tuple(call.args), call, attrs_dict)
 
 
-def _type(x: Expr) -> Type:
+def type_of(x: Expr) -> Type:
     """As inferred, or inferred now, for which 0.17 makes a module, of a typed expression, too."""
     return x._checked_type_ or relay.transform.InferTypeLocal(x)
 

@@ -23,6 +23,7 @@ from ...ir.rewriting import Editor, Made
 from ...ir.symbols import Range
 from ...partition.source_names import names_of, with_names
 from ...tvm import tir, tvm
+from ...tvm.alignment import any_alignment
 from ...tvm.script import T
 from ...tvm.types import Expr, Function, IRModule, PrimExpr
 
@@ -176,12 +177,15 @@ def _append(bound: int, heads: int, depth: int, dtype: str) -> tir.PrimFunc:
         cache = T.match_buffer(cache_, (1, bound, heads, depth), dtype)
         new = T.match_buffer(new_, (1, count, heads, depth), dtype)
         T.match_buffer(past_, (past,), "int8")
-        for row, head, column in T.grid(count, heads, depth):
-            with T.block("append"):
-                r, h, c = T.axis.remap("SSS", [row, head, column])
-                cache[0, past + r, h, c] = new[0, r, h, c]
+        for row, head in T.grid(count, heads):
+            for column in T.vectorized(depth):
+                with T.block("append"):
+                    r, h, c = T.axis.remap("SSS", [row, head, column])
+                    cache[0, past + r, h, c] = new[0, r, h, c]
 
-    return append.with_attr({"tir.noalias": True, "op_pattern": 8})
+    # On one thread: a token's rows are written before two have begun.
+    known = {"tir.noalias": True, "op_pattern": 8, "tirx.is_scheduled": True}
+    return any_alignment(append).with_attr(known)
 
 
 def _finished(

@@ -23,7 +23,8 @@ from ...ir.relax.emit import constant
 from ...ir.rewriting import are_same
 from ...tvm import constant_numpy, tvm
 from ...tvm.types import Expr
-from .cuts import Cut, cut_of, item_of
+from ..cut import Cut
+from .cuts import cut_of, item_of
 from .exprs import is_op, leaves, open_shape
 
 LEAST_ROWS = 16  # of the product: of fewer a slice is a short copy

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tvm import relax
 
 from ...ir.relax import Constant
 from ...tvm import constant_numpy
 from ...tvm.types import Expr, PrimExpr
+from ..cut import Cut
 from .exprs import is_op, open_shape, plain_numbers
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A slice of a value: elements begin to end of an axis; `drops`: one, and the axis is gone."""
-
-    of: Expr
-    axis: int
-    begin: int
-    end: int
-    drops: bool = False
-
-    def on(self, value: Expr, axis: int, per: int = 1, drops: bool = False) -> Cut:
-        """The same elements of what a value was made of, `per` of them for each."""
-        return Cut(value, axis, self.begin * per, self.end * per, drops)
 
 
 def cut_of(value: Expr) -> Cut | None:
@@ -44,7 +28,9 @@ def cut_of(value: Expr) -> Cut | None:
     if not extents or {len(axes), len(begins), len(ends)} != {1} or any(s != [1] for s in steps):
         return None
     (axis,), (begin,), (end,) = axes, begins, ends
-    inside = _lies_in(begin, end, extents[axis])
+    extent = extents[axis]
+    end = min(end, extent) if isinstance(extent, int) else end  # PyTorch's "to the end"
+    inside = _lies_in(begin, end, extent)
     return Cut(value.args[0], axis % len(extents), begin, end) if inside else None
 
 

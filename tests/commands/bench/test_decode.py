@@ -38,7 +38,7 @@ def test_a_peer_computes_what_pytorch_does(peer, weights, model, monkeypatch):
     """A prompt, then a token; the same after a reset. In a process, as the command has it."""
     if why := missing(peer):
         pytest.skip(why)
-    job = Job(model, model / f"{peer}-{weights}", weights, 1, "")
+    job = Job(model, model / f"{peer}-{weights}", weights, 1, "llvm")
     job.files.mkdir()
     run._ask(job, "write", name=peer, job=run._told(job))
     found = run._ask(
@@ -47,6 +47,8 @@ def test_a_peer_computes_what_pytorch_does(peer, weights, model, monkeypatch):
     row = run._row(peer, job, [found, found])
     assert row.counts, row
     assert row.token > 0
+    assert row.reading > 0
+    assert row.could_read > 0
     assert [*row.prompts] == ["16", "40"]
     assert 10 < row.memory < 2000
     assert 0.1 < row.file < 5
@@ -66,11 +68,13 @@ def test_the_command(model, tmp_path, capsys):
 
 
 def row(name, token, **others):
-    return Decoded(name, "int4", token, {"16": 4 * token}, 1.0, 100.0, 50.0, 0.1, 0.98, **others)
+    return Decoded(
+        name, "int4", token, {"16": 4 * token}, 1.0, 100.0, 50.0, 0.1, 0.98, 30.0, 80.0, **others
+    )
 
 
 def report(*rows):
-    return Report("some", "a CPU", "llvm", 2, 128, 40.0, {"int4": 60.0}, {"int4": 0.5}, list(rows))
+    return Report("some", "a CPU", "llvm", 2, 128, {"int4": 60.0}, {"int4": 0.5}, list(rows))
 
 
 def printed(*rows):
@@ -86,7 +90,7 @@ def test_ratios_are_of_the_best_peer_that_is_right():
     (ratios,) = [line for line in lines if "best peer" in line]
     assert ratios.split()[5] == "1.50"
     (ours,) = [line for line in lines if line.startswith(" ours")]
-    assert "75%" in ours  # 60 MB in 2 ms are 30 GB/s of 40
+    assert "75%" in ours  # 60 MB, while who only reads reads 80
     said = "\n".join(notes(report(*rows), [OURS]))
     assert "openvino, int4: other logits than PyTorch's, no peer" in said
     assert "int4: others took 50%" in said

@@ -35,7 +35,8 @@ _LEAST_ALIKE = {"float32": 0.9999, "float16": 0.999, "int8": 0.99, "int4": 0.8}
 class Decoded:
     """One contender with one kind of weights: milliseconds of a token and of prompts, seconds from
     its file to the first token, MB of memory at most and of its files, how far its logits are from
-    PyTorch's, of the largest, and how they correlate. Or why there is nothing.
+    PyTorch's, of the largest, and how they correlate; GB/s of who only reads, in turns with tokens,
+    and the MB that it reads in the time of one. Or why there is nothing.
     """
 
     contender: str
@@ -47,6 +48,8 @@ class Decoded:
     file: float = 0.0
     error: float = 0.0
     alike: float = 0.0
+    reading: float = 0.0
+    could_read: float = 0.0
     failed: str = ""
 
     @property
@@ -58,9 +61,8 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Report:
-    """What one run found. `bandwidth` is GB/s of who only reads, the median over all turns; `read`
-    MB of weights that a token reads, and `others` the share of the cores' time that went to nobody
-    of these, both by the kind of weights.
+    """What one run found. `read` is MB of weights that a token reads, and `others` the share of the
+    cores' time that went to nobody of these, both by the kind of weights.
     """
 
     config: str
@@ -68,7 +70,6 @@ class Report:
     target: str
     threads: int
     at: int
-    bandwidth: float
     read: dict[str, float]
     others: dict[str, float]
     rows: list[Decoded]
@@ -82,7 +83,6 @@ def measured(
     model = folder / f"{Path(config).name}-{key_of(config)}"
     says(f"{config}: seeded weights")
     count = _once(model, lambda: _ask(setting, "model", config=config, folder=str(model)))
-    rates: list[float] = []
     rows: list[Decoded] = []
     others: dict[str, float] = {}
     for kind in weights:
@@ -91,25 +91,22 @@ def measured(
         reasons = {name: _why_not(name, job, setting, says) for name, job in jobs.items()}
         failed = {name: why for name, why in reasons.items() if why}
         busy = _busy()
-        found = _turns(jobs, failed, setting, quick, rates, says)
+        found = _turns(jobs, failed, setting, quick, says)
         others[kind] = _share(busy, _busy())
         rows += [Decoded(n, kind, failed=failed[n]) if n in failed else _row(n, jobs[n], found[n])
                  for n in jobs]  # fmt: skip
     read = {kind: count * 1e-6 * BYTES[kind] for kind in weights}
-    return Report(
-        config, cpu_name(), str(setting), setting.threads, AT, median(rates), read, others, rows
-    )
+    return Report(config, cpu_name(), str(setting), setting.threads, AT, read, others, rows)
 
 
 def _turns(
     jobs: Mapping[str, Job], failed: dict[str, str], setting: Setting, quick: bool,
-    rates: list[float], says: Callable[[str], None],
+    says: Callable[[str], None],
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
-    """What each process said; who fails goes into `failed`, GB/s of each turn into `rates`."""
+    """What each process said; who fails goes into `failed`."""
     turns, tokens = (1, 8) if quick else (3, 32)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in jobs}
     for turn in range(turns):
-        rates.append(_ask(setting, "bandwidth", target=setting.target, threads=setting.threads))
         for name in [name for name in jobs if name not in failed]:
             says(f"{jobs[name].weights}: turn {turn + 1} of {turns}, {name}")
             asked = {"job": _told(jobs[name]), "prompts": PROMPTS, "at": AT, "tokens": tokens}
@@ -172,6 +169,9 @@ def _row(name: str, job: Job, runs: Sequence[dict[str, Any]]) -> Decoded:
     prompts = {n: 1e3 * median(run["prompts"][n] for run in runs) for n in runs[0]["prompts"]}
     file = sum(f.stat().st_size for f in job.files.rglob("*") if f.is_file()) * 1e-6
     token = 1e3 * median(tokens[: (len(tokens) + 1) // 2])
+    beside = [pair for run in runs for pair in run["beside"]]
+    mid["reading"] = median(rate for rate, _ in beside)
+    mid["could_read"] = 1e3 * median(rate * seconds for rate, seconds in beside)
     return Decoded(name, job.weights, token, prompts, file=file, **mid)
 
 

@@ -28,7 +28,7 @@ def table(report: Report, weights: str) -> Table:
     for row in rows:
         rate = read / row.token
         cells = [milliseconds(row.token), f"{1e3 / row.token:.1f}", f"{rate:.1f}",
-                 percent(rate / report.bandwidth), *map(milliseconds, row.prompts.values()),
+                 percent(read / row.could_read), *map(milliseconds, row.prompts.values()),
                  f"{row.start:.2f}", f"{row.memory:.0f}", f"{row.file:.0f}", f"{row.error:.1e}",
                  f"{row.alike:.4f}"]  # fmt: skip
         name = SHORT.get(row.contender, row.contender) + "!" * (not row.counts)
@@ -39,6 +39,11 @@ def table(report: Report, weights: str) -> Table:
                         for r in ratios)  # fmt: skip
         found.add_row("best peer / ours", token, "", "", "", *rest)
     return found
+
+
+def _rates(report: Report) -> str:
+    rates = sorted(row.reading for row in report.rows if not row.failed) or [0.0]
+    return " to ".join(dict.fromkeys(f"{rate:.1f}" for rate in (rates[0], rates[-1])))
 
 
 def _timings(prompts: Sequence[str]) -> list[Callable[[Decoded], float]]:
@@ -55,8 +60,8 @@ def _ratio(rows: Sequence[Decoded], of: Callable[[Decoded], float]) -> float | N
 def notes(report: Report, taking: Sequence[str]) -> list[str]:
     """The roof, who was absent, failed or is wrong, and who disturbed."""
     found = [
-        f"roof: {report.bandwidth:.1f} GB/s to who only reads, on {report.threads} threads, "
-        f"{report.cpu}, {report.target}",
+        f"roof: what is read by who only reads, in turns with tokens: {_rates(report)} GB/s, on "
+        f"{report.threads} threads, {report.cpu}, {report.target}",
         "columns: a token, prompts of so many, from the file to the first token, the most memory, "
         "how far logits are from PyTorch's, of the largest, and how they correlate",
     ]

@@ -21,6 +21,7 @@ from .configs import write_model
 from .contender import Job, module_of
 
 AHEAD = 3  # tokens that are not timed
+PAUSE = 0.02  # seconds, after which nobody's threads spin any more
 
 
 def main() -> None:
@@ -50,7 +51,8 @@ def _timed(
     name: str, job: dict[str, Any], prompts: list[int], at: int, tokens: int
 ) -> dict[str, Any]:
     """Seconds from a file to the first token, of prompts and of each token; peak memory in MB; how
-    far the logits are from PyTorch's, and how they correlate.
+    far the logits are from PyTorch's, and how they correlate; and of further tokens, in turns with
+    who only reads, its GB/s and their seconds.
     """
     one, told = module_of(name), _job(job)
     one.imports()
@@ -69,8 +71,25 @@ def _timed(
     lines = Path("/proc/self/status").read_text().splitlines()
     status = dict(line.split(":", 1) for line in lines)
     memory = int(status["VmHWM"].split()[0]) * 1.024e-3
+    beside = _in_turns(model, fed[:tokens], told)
     return {"start": start, "prompts": times, "tokens": each, "memory": memory, "error": error,
-            "alike": alike}  # fmt: skip
+            "alike": alike, "beside": beside}  # fmt: skip
+
+
+def _in_turns(model: Any, fed: np.ndarray, job: Job) -> list[tuple[float, float]]:
+    """Memory that others use too gives half as much in one second as in the next."""
+    import_module("selfbyoc.api")
+    from ....tvm import make_target
+    from .reading import reader
+
+    read, found = reader(make_target(job.target), job.threads), []
+    for n in range(0, len(fed) - 1, 2):
+        time.sleep(PAUSE)
+        rate = read()
+        time.sleep(PAUSE)
+        _one(model, fed[n : n + 1])  # its threads wake up
+        found.append((rate, _one(model, fed[n + 1 : n + 2])))
+    return found
 
 
 def _fed(model: Any, ids: np.ndarray) -> float:
@@ -84,17 +103,9 @@ def _one(model: Any, ids: np.ndarray) -> float:
     return time.perf_counter() - began
 
 
-def _bandwidth(target: str, threads: int) -> float:
-    import_module("selfbyoc.api")
-    from ....tvm import make_target
-    from .reading import bandwidth
-
-    return bandwidth(make_target(target), threads)
-
-
 _ANSWERS: dict[str, Callable[..., Any]] = {
     "model": lambda config, folder: write_model(config, Path(folder)),
-    "write": _written, "time": _timed, "bandwidth": _bandwidth,
+    "write": _written, "time": _timed,
 }  # fmt: skip
 
 if __name__ == "__main__":
