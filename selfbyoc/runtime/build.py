@@ -81,7 +81,8 @@ def build(
     cache           keep kernels on disk. False: no; a path: there; True: as SELFBYOC_CACHE says
     weights         "float16" rounds those of float32 in an exported file and, of a module not
                     partitioned yet, of dense layers and convolutions in memory, but where Winograd
-                    may transform them. "int8", "int4": those of dense layers are levels, a scale
+                    may transform them; "bfloat16" those in memory, and what multiplies them, where
+                    the CPU does (Relax). "int8", "int4": those of dense layers are levels, a scale
                     and a zero point for each `group` of a unit's inputs
     group           see weights; a multiple of 8
     symmetric       the zero point of "int8" and "int4" is the middle level: fewer bytes, coarser

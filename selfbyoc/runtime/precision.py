@@ -12,9 +12,11 @@ from ..partition.source_names import names_of, with_names
 from ..simplify.combined_scales import with_combined_scales
 from ..simplify.few_bits import NAMES, with_few_bits
 from ..simplify.halves import with_half_weights
+from ..tvm import GENERATION
 from ..tvm.types import IRModule, NDArray
 
-WEIGHTS = ("float32", "float16", *NAMES)  # how those of float32 are held
+HALVES = ("float16", "bfloat16")
+WEIGHTS = ("float32", *HALVES, *NAMES)  # how those of float32 are held
 ACTIVATIONS = ("float32", "int8")
 REQUANTIZE = ("stepwise", "combined")
 
@@ -34,6 +36,8 @@ class Precision:
 
     def __post_init__(self) -> None:
         _check("weights", self.weights, WEIGHTS)
+        if self.weights == "bfloat16" and GENERATION == "relay":
+            raise InputError("weights: bfloat16 needs Relax; TVM 0.17 makes no vectors of it")
         beside = f" beside weights of {self.weights}"
         of_few_bits = self.weights in NAMES
         _check("activations", self.activations, ACTIVATIONS[: 2 if of_few_bits else 1], beside)
@@ -47,7 +51,7 @@ class Precision:
     @property
     def exported(self) -> str:
         """How a library's file holds what is still of float32."""
-        return WEIGHTS[0] if self.weights in NAMES else self.weights
+        return "float16" if self.weights == "float16" else WEIGHTS[0]
 
     def of(
         self, mod: IRModule, params: Mapping[str, NDArray] | None
@@ -60,6 +64,8 @@ class Precision:
             bits = NAMES[self.weights]
             how = bits, self.group, self.activations, self.symmetric
             rewritings.append(lambda m: with_few_bits(m, *how))
+        if self.weights == "bfloat16":
+            rewritings.append(lambda m: with_half_weights(m, self.weights))
         if is_partitioned(mod):
             name = "requantize" if self.requantize == "combined" else "weights"
             if rewritings:
@@ -67,7 +73,7 @@ class Precision:
                 raise InputError(f"{name}: {text}")
             return mod, params
         if self.weights == "float16":
-            rewritings.append(with_half_weights)
+            rewritings.append(lambda m: with_half_weights(m, self.weights))
         if not rewritings:
             return mod, params
         made = ir.prepare(mod, params)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 
@@ -40,26 +41,26 @@ def with_floats(mod: IRModule) -> IRModule:
     return rewritten(mod, partial(_of_floats, weights=weights), keeps_types=True)
 
 
-def with_half_weights(mod: IRModule) -> IRModule:
+def with_half_weights(mod: IRModule, half: str) -> IRModule:
     """The prepared module; constant weights of float32 of its dense layers and convolutions are
-    float16, but for those with a number beyond it, and of windows that Winograd may transform: what
-    is rounded of these is their transform, once.
+    float16 or bfloat16, but for those with a number beyond it, and of windows that Winograd may
+    transform: what is rounded of these is their transform, once.
     """
 
-    def held(made: Made, to: Editor) -> Expr | None:
+    def of_halves(made: Made, to: Editor) -> Expr | None:
         is_conv = _is_conv(made)
         weight = to.array(made.args[1]) if is_conv else weight_by_units(made, to)
         if weight is None or (is_conv and _is_winograds(made, weight)):
             return None
-        half = _as_halves(weight)
-        if half is None or len(to.shape(made.args[0]) or ()) < 2:
+        held = _as_halves(weight, half)
+        if held is None or len(to.shape(made.args[0]) or ()) < 2:
             return None
-        floats = to.emit("cast", to.constant(half), dtype="float32")
+        floats = _floats_of(held, to)
         if is_conv:
             return to.again(made, [made.args[0], floats, *made.args[2:]])
         return to.emit("dense", made.args[0], floats, out_dtype=out_dtype(made))
 
-    return rewritten(mod, held)
+    return rewritten(mod, of_halves)
 
 
 def _is_winograds(made: Made, weight: np.ndarray) -> bool:
@@ -69,14 +70,15 @@ def _is_winograds(made: Made, weight: np.ndarray) -> bool:
     return fits and attrs["groups"] == 1 and tuple(attrs["strides"]) == (1, 1)
 
 
-def _as_halves(weight: np.ndarray) -> np.ndarray | None:
+def _as_halves(weight: np.ndarray, half: str) -> np.ndarray | None:
     """Floats rounded, where none is too large and there is something to save."""
     if weight.dtype != np.float32:
         return None
+    dtype = getattr(import_module("ml_dtypes"), half) if half == MULTIPLIED else np.dtype(half)
     with np.errstate(over="ignore"):
-        half = weight.astype(np.float16)
-    fits = np.isinf(half).sum() == np.isinf(weight).sum()
-    return half if fits and stays(half) else None
+        found: np.ndarray = weight.astype(dtype)
+    fits = np.isinf(found.astype(np.float32)).sum() == np.isinf(weight).sum()
+    return found if fits and stays(found) else None
 
 
 def _has_halves(mod: IRModule) -> bool:

@@ -14,11 +14,12 @@ from selfbyoc import emit, op
 from selfbyoc.__main__ import main
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.errors import InputError
+from selfbyoc.machine import machine
 from selfbyoc.partition.generation import ir
 from selfbyoc.runtime.half import split
 from selfbyoc.runtime.tolerance import difference
 from selfbyoc.simplify.halves import with_half_weights
-from selfbyoc.tvm import tvm
+from selfbyoc.tvm import GENERATION, tvm
 
 RNG = np.random.default_rng(0)
 DENSE = {"x": ((5, 333), "float32"), "w": ((129, 333), "float32"), "b": ((129,), "float32")}
@@ -89,7 +90,7 @@ def test_dense_weights_are_halves_in_memory_too():
     given, dtypes = arrays(DENSE), []
     for largest in (1.0, 7e4):
         given["w"][3, 4] = largest
-        mod = with_half_weights(ir.prepare(emitted(dense, DENSE, given), None))
+        mod = with_half_weights(ir.prepare(emitted(dense, DENSE, given), None), "float16")
         (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod))
         dtypes.append(kernel.match.weight.dtype)
     assert dtypes == ["float16", "float32"]
@@ -318,3 +319,31 @@ def test_the_command(module, files, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["compile", str(module), "--weights", "int3"])
     assert ended.value.code == 2
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay has no bfloat16")
+@pytest.mark.parametrize("cpu", ["", "llvm -mcpu=haswell"])
+def test_weights_of_bfloat16(cpu, tmp_path):
+    """What is multiplied by them is rounded where the CPU multiplies words of two, and only there;
+    the weight is half as large in memory and in the file.
+    """
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    target, given = cpu or selfbyoc.host_target(), arrays(DENSE)
+    library = selfbyoc.build(emitted(dense, DENSE, given), target, weights="bfloat16")
+    assert library.report.counts == {"dense": 1}
+    weight = given["w"].astype(bfloat16).astype("float32")
+    wanted = dense_in_numpy(given["x"], weight, given["b"])
+    multiplies = machine(target).products_of_bfloat16
+    slack = 2.0**-8 * 333**0.5 * 4 if multiplies else 0.0
+    (found,) = library(given["x"])
+    assert difference(found, wanted, "float32", 333, slack) is None
+    rounded = dense_in_numpy(given["x"].astype(bfloat16).astype("float32"), weight, given["b"])
+    assert not multiplies or difference(found, rounded, "float32", 333) is None
+    library.export_library(tmp_path / "bfloat16.so")
+    np.testing.assert_array_equal(selfbyoc.load(tmp_path / "bfloat16.so")(given["x"])[0], found)
+
+
+@pytest.mark.skipif(GENERATION == "relax", reason="Relax has it")
+def test_bfloat16_needs_relax():
+    with pytest.raises(InputError, match="weights: bfloat16 needs Relax"):
+        selfbyoc.build(emitted(dense, DENSE, arrays(DENSE)), weights="bfloat16")

@@ -10,7 +10,7 @@ from ...models.sizes import parse_lengths, parse_sizes
 from ..command import Commands, add_command, at_least, runs
 from ..model_file import add_composites, add_input, add_shape, checked
 
-WEIGHTS = ("float32", "float16", "int8", "int4")  # of what --decode times
+WEIGHTS = ("float32", "float16", "bfloat16", "int8", "int4")  # of what --decode times
 
 
 def parse_weights(text: str) -> list[str]:
@@ -81,6 +81,6 @@ def _add_questions(bench: argparse.ArgumentParser) -> None:
         "beside llama.cpp, ONNX Runtime GenAI and OpenVINO: tiny, qwen2-0.5b, llama-1b, or a "
         "folder with config.json")  # fmt: skip
     add("--weights", type=checked(parse_weights), metavar="KINDS", help="beside --decode, of "
-        "float32, float16, int8 and int4, by commas; default: all")  # fmt: skip
+        "float32, float16, bfloat16, int8 and int4, by commas; default: all")  # fmt: skip
     add("--keep", type=Path, metavar="FOLDER", help="beside --decode, keeps everybody's files, and "
         "takes the peers' from there the next time")  # fmt: skip

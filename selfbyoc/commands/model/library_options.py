@@ -38,7 +38,7 @@ def add_compile(commands: Commands) -> None:
     add = parser.add_argument
     add("-o", "--output", type=Path, metavar="FILE.so", help="default: MODEL's name with .so, here")
     add("--target", help="what to build for; default: this machine's CPU")
-    add("--weights", choices=("float32", "float16", "int8", "int4"), default="float32",
+    add("--weights", choices=("float32", "float16", "bfloat16", "int8", "int4"), default="float32",
         help="how the file holds weights of float32, with which is computed; int8 and int4 those "
         "of dense layers, in memory too; default: float32")  # fmt: skip
     add("--group", type=int, default=32, metavar="N", help="inputs of a unit that share a scale, "

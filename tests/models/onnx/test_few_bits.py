@@ -183,7 +183,10 @@ def test_the_file_is_as_small_as_the_weights(tmp_path):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"weights": "int3"}, "expected float32 or float16 or int4 or int8, found 'int3'"),
+        (
+            {"weights": "int3"},
+            "expected float32 or float16 or bfloat16 or int4 or int8, found 'int3'",
+        ),
         ({"weights": "int4", "group": 12}, "group: expected a multiple of 8, found 12"),
         ({"symmetric": True}, "symmetric: expected weights of int4 or int8, found float32"),
     ],

@@ -176,7 +176,7 @@ def test_rounded_when_built(name):
 
     plain = mod(lambda w: w)
     held = partial(selfbyoc.partition_for_tefuse, target=TARGET)
-    assert "float16" in packed(held(with_half_weights(ir.prepare(plain, None))))
+    assert "float16" in packed(held(with_half_weights(ir.prepare(plain, None), "float16")))
     library = selfbyoc.build(plain, target=TARGET, weights="float16")
     assert library.report.counts == {name: 1}
     rounded = mod(lambda w: w.astype("float16").astype("float32"))

@@ -17,7 +17,10 @@ from ..records import OURS
 GROUP, BOUND = 32, 1024  # weights that share a scale; tokens that caches hold
 # Bytes of a weight; of levels with a scale of two bytes for each group, as GGUF has them: the least
 # that anybody reads, and taken for everybody, so that GB/s of one are those of the other.
-BYTES = {"float32": 4.0, "float16": 2.0, "int8": 1 + 2 / GROUP, "int4": 0.5 + 2 / GROUP}
+BYTES = {
+    "float32": 4.0, "float16": 2.0, "bfloat16": 2.0, "int8": 1 + 2 / GROUP, "int4": 0.5 + 2 / GROUP,
+}  # fmt: skip
+HALVES = ("float16", "bfloat16")
 _KNOWN = {  # module, packages
     OURS: ("ours", []), "llama.cpp": ("llama", ["llama_cpp", "gguf"]),
     "onnxruntime-genai": ("genai", ["onnxruntime_genai"]), "openvino": ("openvino", ["openvino"]),

@@ -18,6 +18,8 @@ _KINDS = {"float32": "fp32", "float16": "fp16", "int8": "int8", "int4": "int4"}
 
 def write(job: Job) -> None:
     """Levels by groups as everybody's, and sums of bytes: accuracy level 4."""
+    if job.weights not in _KINDS:
+        raise ToolError(f"onnxruntime-genai: its builder writes no {job.weights} for CPUs")
     command = [
         sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(job.model),
         "-o", str(job.files), "-c", str(job.files / "cache"),

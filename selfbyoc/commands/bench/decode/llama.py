@@ -11,7 +11,7 @@ from ....errors import InputError
 from .contender import BOUND, Job
 
 _FILE = "model.gguf"
-_KINDS = {"float32": "F32", "float16": "F16", "int8": "Q8_0", "int4": "Q4_0"}
+_KINDS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
 _ARCHS = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3"}
 _TURNED = ("llama", "mistral")  # llama.cpp turns neighbours of a head, transformers its halves
 

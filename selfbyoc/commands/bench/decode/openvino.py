@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....common.optional import extra
-from .contender import GROUP, Job
+from .contender import GROUP, HALVES, Job
 
 _FILE = "model.xml"
 _PAST = 7  # tokens of the caches that it is traced with
@@ -44,7 +44,7 @@ def write(job: Job) -> None:
     _make_stateful(openvino, made, dict(zip(pasts, presents, strict=True)))
     if job.weights in ("int8", "int4"):
         _compress(openvino, made, 8 if job.weights == "int8" else 4)
-    openvino.save_model(made, job.files / _FILE, compress_to_fp16=job.weights == "float16")
+    openvino.save_model(made, job.files / _FILE, compress_to_fp16=job.weights in HALVES)
 
 
 def _step(torch: Any, model: Any) -> Any:
@@ -131,7 +131,7 @@ class _Decoder:
         settings: dict[str, Any] = {
             "INFERENCE_NUM_THREADS": job.threads, "PERFORMANCE_HINT": "LATENCY",
         }  # fmt: skip
-        if job.weights == "float32":  # else what it does by itself: bytes, and bfloat16
+        if job.weights in ("float32", "float16"):  # else what it does by itself: bfloat16, bytes
             settings |= {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
         core = openvino.Core()
         self._request = core.compile_model(

@@ -27,8 +27,8 @@ from .contender import BYTES, Job, missing
 PROMPTS, AT = (16, 128, 512), 128  # tokens; and how many are there when those of a token are timed
 _LIMIT = 3600.0  # seconds that somebody may take to write files, or for a turn
 # How far from PyTorch's logits somebody may be to count; levels are of each one's own rounding.
-_MOST_ERROR = {"float32": 1e-3, "float16": 0.1}
-_LEAST_ALIKE = {"float32": 0.9999, "float16": 0.999, "int8": 0.99, "int4": 0.8}
+_MOST_ERROR = {"float32": 1e-3, "float16": 0.01, "bfloat16": 0.1}
+_LEAST_ALIKE = {"float32": 0.9999, "float16": 0.9999, "bfloat16": 0.999, "int8": 0.99, "int4": 0.7}
 
 
 @dataclass(frozen=True)
