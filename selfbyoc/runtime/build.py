@@ -81,10 +81,9 @@ def build(
     cache           keep kernels on disk. False: no; a path: there; True: as SELFBYOC_CACHE says
     weights         "float16" rounds those of float32 in an exported file and, of a module not
                     partitioned yet, of dense layers and convolutions in memory, but where Winograd
-                    may transform them; "bfloat16" those in memory, and what multiplies them, where
-                    the CPU does (Relax). "int8", "int4": those of dense layers are levels, a scale
-                    and a zero point for each `group` of a unit's inputs
-    group           see weights; a multiple of 8
+                    may transform them; "bfloat16" what multiplies those, too (Relax). "int8",
+                    "int4": levels in dense layers, with a scale and a zero point for each `group`
+    group           inputs of a unit, a multiple of 8
     symmetric       the zero point of "int8" and "int4" is the middle level: fewer bytes, coarser
     activations     "int8": what multiplies such weights becomes levels of 8 bits: faster
     requantize      "combined": sums of levels become levels by one factor, as in ONNX Runtime
