@@ -81,7 +81,8 @@ def _rotate_half(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 def _types_of_halves(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
     ((shape, dtype),) = ins
-    if not shape or int(shape[-1]) % 2:
+    last = shape[-1] if shape else 1
+    if not isinstance(last, (int, tir.IntImm)) or int(last) % 2:
         raise ValueError(f"expected a last axis of two halves, found {list(map(str, shape))}")
     return [(shape, dtype)]
 

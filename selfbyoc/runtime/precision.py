@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..errors import InputError
+from ..graph import HALVES
 from ..partition import is_partitioned
 from ..partition.generation import ir
 from ..partition.source_names import names_of, with_names
@@ -15,7 +16,6 @@ from ..simplify.halves import with_half_weights
 from ..tvm import GENERATION
 from ..tvm.types import IRModule, NDArray
 
-HALVES = ("float16", "bfloat16")
 WEIGHTS = ("float32", *HALVES, *NAMES)  # how those of float32 are held
 ACTIVATIONS = ("float32", "int8")
 REQUANTIZE = ("stepwise", "combined")
@@ -57,22 +57,16 @@ class Precision:
         self, mod: IRModule, params: Mapping[str, NDArray] | None
     ) -> tuple[IRModule, Mapping[str, NDArray] | None]:
         """The module, before it is partitioned, of these numbers, and parameters that are left."""
+        if is_partitioned(mod):
+            self._check_partitioned()
+            return mod, params
         rewritings: list[Callable[[IRModule], IRModule]] = []
         if self.requantize == "combined":
             rewritings.append(with_combined_scales)
         if self.weights in NAMES:
-            bits = NAMES[self.weights]
-            how = bits, self.group, self.activations, self.symmetric
+            how = NAMES[self.weights], self.group, self.activations, self.symmetric
             rewritings.append(lambda m: with_few_bits(m, *how))
-        if self.weights == "bfloat16":
-            rewritings.append(lambda m: with_half_weights(m, self.weights))
-        if is_partitioned(mod):
-            name = "requantize" if self.requantize == "combined" else "weights"
-            if rewritings:
-                text = "this module is partitioned already; give what it was before"
-                raise InputError(f"{name}: {text}")
-            return mod, params
-        if self.weights == "float16":
+        if self.weights in HALVES:
             rewritings.append(lambda m: with_half_weights(m, self.weights))
         if not rewritings:
             return mod, params
@@ -81,6 +75,13 @@ class Precision:
             made = rewriting(made)
         # On Relay a pass forgets the module's attributes.
         return with_names(made, names_of(mod)), None
+
+    def _check_partitioned(self) -> None:
+        """What is partitioned is rewritten no more; its file alone may hold halves."""
+        combined = self.requantize == "combined"
+        if combined or self.weights not in ("float32", "float16"):
+            text = "this module is partitioned already; give what it was before"
+            raise InputError(f"{'requantize' if combined else 'weights'}: {text}")
 
 
 def _check(name: str, found: str, known: tuple[str, ...], beside: str = "") -> None:

@@ -6,6 +6,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import selfbyoc
+from selfbyoc import op
+from selfbyoc.errors import CompositeError
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.generation import ir as partition
 from selfbyoc.tvm import GENERATION
@@ -100,6 +102,12 @@ def test_of_any_length():
     for length in (1, 7):
         x = arrays((2, 3, length, 12))
         np.testing.assert_allclose(library(x)[0], expected(x, halves), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("last", [7, 1])
+def test_an_axis_without_halves(last):
+    with pytest.raises(CompositeError, match="expected a last axis of two halves"):
+        selfbyoc.emit(lambda x: op.rotate_half(x), {"x": (3, last)})
 
 
 def arrays(shape):

@@ -4,6 +4,7 @@ composites as PrimFuncs in other layouts, and graphs built by TVM alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 from selfbyoc.codegen.info.op_info import recorded_of
 from selfbyoc.codegen.raising.parameter_layouts import index_map, with_parameter_layouts
 from selfbyoc.graph import Value
+from selfbyoc.ir.generation import rewritten
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import longest_reduction
 from selfbyoc.tvm import GENERATION, tvm
@@ -180,25 +182,16 @@ def laid_out(arrays: Sequence[np.ndarray], cell: Cell | None, first: int = 0) ->
 
 def with_merged_rows(mod: Any) -> Any:
     """Products of two axes: TVM's schedules on CPUs know no others (docs/makers/tvm-notes.md)."""
-    from tvm import relay
-    from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 
-    class Merged(DFPatternCallback):
-        def __init__(self):
-            super().__init__(require_type=True)
-            self.x, self.weight = wildcard(), wildcard()
-            self.pattern = is_op("nn.dense")(self.x, self.weight)
+    def merged(made, to):
+        shape = to.shape(made.call)
+        if made.kind != "dense" or len(shape) == 2:
+            return None
+        x, weight = made.args
+        rows = to.emit("reshape", x, shape=(math.prod(shape[:-1]), to.shape(x)[-1]))
+        return to.emit("reshape", to.again(made, [rows, weight]), shape=tuple(shape))
 
-        def callback(self, pre, post, found):
-            shape, ((x,), (weight,)) = pre.checked_type.shape, (found[self.x], found[self.weight])
-            if len(shape) == 2:
-                return post
-            rows = relay.reshape(x, (-1, int(pre.args[0].checked_type.shape[-1])))
-            made = relay.nn.dense(rows, weight, out_dtype=pre.attrs.out_dtype)
-            return relay.reshape(made, [int(extent) for extent in shape])
-
-    mod = relay.transform.InferType()(mod)
-    return tvm.IRModule.from_expr(rewrite(Merged(), mod["main"]))
+    return rewritten(tvm.relay.transform.InferType()(mod), merged)
 
 
 def run_by_tvm(mod: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

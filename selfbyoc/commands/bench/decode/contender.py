@@ -20,7 +20,6 @@ GROUP, BOUND = 32, 1024  # weights that share a scale; tokens that caches hold
 BYTES = {
     "float32": 4.0, "float16": 2.0, "bfloat16": 2.0, "int8": 1 + 2 / GROUP, "int4": 0.5 + 2 / GROUP,
 }  # fmt: skip
-HALVES = ("float16", "bfloat16")
 _KNOWN = {  # module, packages
     OURS: ("ours", []), "llama.cpp": ("llama", ["llama_cpp", "gguf"]),
     "onnxruntime-genai": ("genai", ["onnxruntime_genai"]), "openvino": ("openvino", ["openvino"]),

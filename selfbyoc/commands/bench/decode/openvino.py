@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....common.optional import extra
-from .contender import GROUP, HALVES, Job
+from ....graph import HALVES
+from .contender import GROUP, Job
 
 _FILE = "model.xml"
 _PAST = 7  # tokens of the caches that it is traced with

@@ -12,7 +12,7 @@ from ....tvm.build import build_module
 from ....tvm.config import kernel_config
 from ....tvm.types import Target
 
-_BYTES, _LANES = 1 << 29, 64  # more than any cache; sums side by side
+_BYTES, _LANES = 1 << 29, 64  # far more than caches hold; sums side by side
 
 
 def reader(target: Target, threads: int) -> Callable[[], float]:
