@@ -45,6 +45,8 @@ def of_case(composite: Any, case: Any, on: str) -> dict[str, Any]:
     """All that is found out of a case, as data."""
     named = {"generation": GENERATION, "composite": composite.name, "case": case.name}
     found = {**named, **served(on)}
+    if not found["not_run"] and _lacks_halves(case, on):
+        found |= {"not_run": f"no float16: {found['ran_by']}", "ran_by": ""}
     wrong = [] if found["not_run"] else _run(composite, case, on)
     if on == "cuda":  # it is run, so nobody needs to read it
         return {**found, "kernels": [], "wrong": wrong}
@@ -68,6 +70,12 @@ def told(served: dict[str, str]) -> str:
     run = f"not run: {served['not_run']}" if served["not_run"] else ""
     compiled = served["not_compiled"] and f"not compiled as CUDA: {served['not_compiled']}"
     return "\n".join([run or f"run by {served['ran_by']}", compiled or "CUDA: NVRTC"])
+
+
+def _lacks_halves(case: Any, on: str) -> bool:
+    """Whether it is of float16, which nobody computes here."""
+    halves = any(dtype == "float16" for _, dtype in case.args.values())
+    return on == "opencl" and halves and not runtimes.serving().halves
 
 
 def _run(composite: Any, case: Any, on: str) -> list[str]:

@@ -41,7 +41,8 @@ def main(library: str, options: list[str]) -> None:
     wrong = ""
     for platform, device in devices:
         named = {"platform": platform.name, "version": device.driver_version, "device": device.name}
-        print(json.dumps(named), flush=True)
+        halves = "cl_khr_fp16" in device.extensions
+        print(json.dumps({**named, "halves": halves}), flush=True)
         wrong = computed(cl, device, options)
         if not wrong:
             print(json.dumps({"right": True}), flush=True)

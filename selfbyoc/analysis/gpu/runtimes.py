@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ...common.probes import ask_beside, ask_python
 from ...errors import MissingExtra, ToolError
@@ -34,6 +35,7 @@ class Runtime:
     platform: str
     version: str
     device: str
+    halves: bool  # float16, which POCL 3.0 has on no CPU
 
     def __str__(self) -> str:
         return f"{self.platform} {self.version}, {self.device}"
@@ -170,7 +172,7 @@ def beside(runtime: Runtime) -> Runtime | str:
     return f"{runtime}: beside what this process has loaded: {why}" if why else runtime
 
 
-def _named(printed: str) -> dict[str, str] | None:
+def _named(printed: str) -> dict[str, Any] | None:
     """The last device that was tried."""
     found = re.findall(r'^{"platform": .*}$', printed, re.MULTILINE)
     return json.loads(found[-1]) if found else None

@@ -13,6 +13,13 @@ def test_a_composite(composite):
     assert found.counts == {"passed": 1}, str(found)
 
 
+def test_levels_are_rounded():
+    """By OpenCL's `rint`: its C has no `nearbyint`, which 0.17 prints."""
+    (few_bits,) = [c for c in HERE if c.name == "dense_few_bits"]
+    found = verified(few_bits, smallest(few_bits), ["random"])
+    assert found.counts == {"passed": 1}, str(found)
+
+
 def test_doubles_are_not_rounded():
     """A scale of 1.696969747543335 in OpenCL's source, not 1.696970."""
     (resize,) = [c for c in HERE if c.name == "resize2d"]

@@ -80,6 +80,13 @@ def test_the_second_serves(how, installed):
     assert runtimes.serving().file.name == "1-serves.icd"
 
 
+@pytest.mark.parametrize(("how", "halves"), [("serves", False), ("serves halves", True)])
+def test_whether_it_has_halves(how, halves, installed):
+    """POCL 3.0 has none on any CPU: `make gpu` says of cases of float16 that they are not run."""
+    installed(how)
+    assert runtimes.serving().halves == halves
+
+
 def test_a_runtime_that_serves_alone_and_not_here(installed):
     """As Intel's, where OpenVINO has loaded another libtbb.so.12."""
     installed("serves alone", "serves")

@@ -29,7 +29,8 @@ class CompilerWarning(UserWarning):
 
 
 def get_platforms():
-    device = SimpleNamespace(name="a CPU", driver_version="1.0")
+    extensions = "cl_khr_fp16 cl_khr_fp64" if HOW.endswith("halves") else "cl_khr_fp64"
+    device = SimpleNamespace(name="a CPU", driver_version="1.0", extensions=extensions)
     has = [] if HOW == "has no CPU" else [device]
     return [SimpleNamespace(name=f"Planted that {HOW}", get_devices=lambda kind: has)]
 
