@@ -387,6 +387,19 @@ class Ops:
         Relax: divide
         """
 
+    def embedding(
+        self,
+        table: _In,
+        ids: _In,
+        /,
+    ) -> Node:
+        """The row table[id] for each of `ids`, of a table [units, depth] that a product multiplies
+        by, too, or that has few bits. An id out of range is the nearest one.
+
+        Relay: selfbyoc.embedding
+        Relax: selfbyoc.embedding
+        """
+
     def equal(
         self,
         x: _In,

@@ -20,12 +20,12 @@ Shape = Sequence[int]
 
 # An op by its kind in the vocabulary, or by TVM's name where it has none.
 MOVES = (
-    "arange", "broadcast_to", "cast", "concatenate", "expand_dims", "flatten", "flip", "full",
-    "gather_elements", "gather_nd", "pad", "permute_dims", "reshape", "rotate_half", "split",
-    "squeeze", "stack", "strided_slice", "take", "tile", "transpose",
+    "arange", "broadcast_to", "cast", "concatenate", "embedding", "expand_dims", "flatten", "flip",
+    "full", "gather_elements", "gather_nd", "pad", "permute_dims", "reshape", "rotate_half",
+    "split", "squeeze", "stack", "strided_slice", "take", "tile", "transpose",
 )  # fmt: skip
 _SIZES = {"bool": 8, "handle": 64}
-_GATHERS = ("gather_elements", "gather_nd", "strided_slice", "take")
+_GATHERS = ("embedding", "gather_elements", "gather_nd", "strided_slice", "take")
 _PER_ELEMENT = {
     "batch_norm": 2, "gelu": 5, "group_norm": 8, "hard_swish": 5, "instance_norm": 8,
     "layer_norm": 8, "log_softmax": 6, "rms_norm": 4, "sigmoid": 4, "silu": 5, "softmax": 5,

@@ -1,4 +1,4 @@
-"""Ops that move data: reshape, transpose, concatenate, split, broadcast_to."""
+"""Ops that move data: reshape, transpose, concatenate, split, broadcast_to, embedding."""
 
 from __future__ import annotations
 
@@ -92,6 +92,37 @@ def _numpy_rotate_half(ins: Sequence[Array], call: OpCall) -> Array:
     return np.concatenate((-second, first), axis=-1)
 
 
+def row_of(ids: Tensor, place: Sequence[PrimExpr], units: int) -> PrimExpr:
+    """Which row of a table of `units` an id says; of one out of range the nearest."""
+    found = ids(*place)
+    least, most = (tir.const(n, ids.dtype) for n in (0, units - 1))
+    return tir.Max(tir.Min(found, most), least).astype("int32")
+
+
+def _types_of_rows(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
+    (table, dtype), (places, of_places) = ins
+    if len(table) != 2 or dtype != "float32" or not of_places.startswith(("int", "uint")):
+        text = "expected a table [units, depth] of float32 and ids of integers"
+        raise ValueError(f"{text}, found {len(table)} axes of {dtype} and {of_places}")
+    return [((*places, table[1]), dtype)]
+
+
+def _embedding(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    table, ids = ins
+    units, depth = map(int, table.shape)
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        return table(row_of(ids, i[:-1], units), i[-1])
+
+    return te.compute((*ids.shape, depth), element, name=call.name)
+
+
+def _numpy_embedding(ins: Sequence[Array], call: OpCall) -> Array:
+    table, ids = ins
+    found: Array = table[np.clip(ids.astype(np.int64), 0, len(table) - 1)]
+    return found
+
+
 def _pad_widths(raw: Raw) -> dict[str, Attr]:
     """(before, after) of each axis; Relax has them in a row, and the value as an attribute."""
     flat = list(np.ravel(plain(raw["pad_width"])))
@@ -122,6 +153,18 @@ KINDS = (
         fuses="injective",
         takes="tensors",
         doc="A list of tensors, or `many(branch)`, one after the other along an axis.",
+    ),
+    OpKind(
+        "embedding",
+        _embedding,
+        _numpy_embedding,
+        inputs=2,
+        types=_types_of_rows,
+        **in_both(OWN + "embedding"),
+        fuses="injective",
+        takes="table ids",
+        doc="The row table[id] for each of `ids`, of a table [units, depth] that a product "
+        "multiplies by, too, or that has few bits. An id out of range is the nearest one.",
     ),
     OpKind(
         "reshape",

@@ -27,8 +27,9 @@ from . import attrs as A
 from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
-    elementwise, activations, conditions, few_bits, half_weights, movement, normalization, pools,
-    products, quantized, recurrent, reductions, requantized, resize, transposed, trees,
+    elementwise, activations, conditions, few_bits, half_weights, movement,
+    normalization, pools, products, quantized, recurrent, reductions, requantized, resize,
+    transposed, trees,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

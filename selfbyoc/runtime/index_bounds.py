@@ -4,9 +4,13 @@ nearest row that is there (tvm/indices.py); whoever calls a library is told befo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from ..codegen.hook import hook
 from ..graph import OpCall, OpGraph, Value
+from ..ir.generation import ir
+from ..partition.generation import constants
+from ..partition.generation import ir as parts
 from ..tvm import GENERATION
 from ..tvm.types import IRModule
 
@@ -19,25 +23,43 @@ _SAME_NUMBERS = (
 )  # fmt: skip
 
 
-def index_bounds(graph: OpGraph, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """The bounds of the inputs, by these names, that nothing changes before they are indices."""
+def index_bounds(
+    graph: OpGraph, names: Sequence[str], inside: Mapping[str, OpGraph] | None = None
+) -> dict[str, tuple[int, int]]:
+    """The bounds of the inputs, by these names, that nothing changes before they are indices;
+    `inside`: what functions compute that the graph calls.
+    """
     places = {value: n for n, value in enumerate(graph.inputs)}
     found: dict[str, tuple[int, int]] = {}
-    for call in graph.ops:
-        extent = _extent(call)
-        if extent is None:
-            continue
-        value, from_the_end = _origin(graph, call.inputs[1])
+    for index, extent, is_signed in _indices(graph, inside or {}):
+        value, from_the_end = _origin(graph, index)
         if value in places and value.dtype.startswith(("int", "uint")):
             name = names[places[value]]
             low, high = found.get(name, (-extent, extent - 1))
-            least = -extent if from_the_end or call.kind in _FROM_THE_END else 0
+            least = -extent if from_the_end or is_signed else 0
             found[name] = max(low, least), min(high, extent - 1)
     return found
 
 
+def _indices(graph: OpGraph, inside: Mapping[str, OpGraph]) -> Iterator[tuple[Value, int, bool]]:
+    """The values that are indices, of how many places, and whether negative ones count from the
+    end.
+    """
+    for call in graph.ops:
+        if (extent := _extent(call)) is not None:
+            yield call.inputs[1], extent, call.kind in _FROM_THE_END
+        called = next((name for s in call.sources if (name := constants.callee(s))), "")
+        for index, size, is_signed in _indices(inside[called], {}) if called in inside else ():
+            given = dict(zip(inside[called].inputs, call.inputs, strict=True))
+            value, _ = _origin(inside[called], index)
+            if value in given:
+                yield given[value], size, is_signed
+
+
 def _extent(call: OpCall) -> int | None:
     """How many places there are along the axis of an op that is given indices."""
+    if call.kind == "embedding":
+        return call.inputs[0].shape[0]
     if call.kind not in _ALONG_AN_AXIS or not call.sources:
         return None
     attrs, data = call.sources[0].attrs, call.inputs[0]
@@ -75,6 +97,5 @@ def _is_from_the_end(graph: OpGraph, choice: OpCall) -> bool:
 
 def bounds_of(mod: IRModule, names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """The bounds of a module's inputs."""
-    from ..ir.generation import ir
-
-    return index_bounds(ir.read(mod["main"], raw=True), names)
+    inside = {name: hook.read(func) for name, func in parts.external_functions(mod).items()}
+    return index_bounds(ir.read(mod["main"], raw=True), names, inside)

@@ -11,7 +11,9 @@ from .composites.dense import dense
 from .composites.dense_chain import dense_gelu_dense
 from .composites.dense_integers import dense_integers
 from .composites.depthwise import depthwise_pointwise
+from .composites.embedding import embedding, embedding_few_bits
 from .composites.few_bits import dense_few_bits
+from .composites.gated import gated_dense, gated_few_bits
 from .composites.inception import inception, parallel_conv2d
 from .composites.inverted_residual import inverted_residual
 from .composites.layer_norm import layer_norm, layer_norm_dense, softmax
@@ -34,6 +36,7 @@ BUILTIN = (
     conv2d_int8,  # before those of floats, which would dequantise every weight in each call
     dense_int8,
     lstm_int8,
+    gated_few_bits,
     dense_few_bits,
     attention_int8,
     attention_of_heads,
@@ -47,6 +50,7 @@ BUILTIN = (
     conv2d_add,
     conv2d_batch_norm_relu,
     dense_gelu_dense,
+    gated_dense,
     layer_norm_dense_int8,
     layer_norm_dense,
     rms_norm_dense,
@@ -68,6 +72,8 @@ BUILTIN = (
     avg_pool2d,
     global_avg_pool2d,
     resize2d,
+    embedding_few_bits,
+    embedding,
     lrn,
     lstm,
     peephole_lstm,

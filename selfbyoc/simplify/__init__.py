@@ -10,6 +10,7 @@ from ..ir.generation import rewritten
 from ..tvm.types import IRModule
 from .between_reshapes import between_reshapes
 from .branches import without_branches
+from .embeddings import with_shared_tables
 from .factors import factors_of_queries
 from .gathered_levels import rows_of_levels
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
@@ -36,6 +37,7 @@ REWRITINGS = (
     where(_LEVELS, LevelsAsRead),
     fold,
     *AFTER_FOLDING,
+    with_shared_tables,
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
     where(("negative",), lambda: rotated_halves),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..ir.generation import rewritten
 from ..ir.rewriting import Editor, Made, are_same
 from ..ops.few_bits import ONE_FOR_ALL
 from ..tvm.types import Expr, IRModule
-from .weights import out_dtype, weight_by_units
+from .embeddings import table_to_hold
+from .weights import constant_behind, out_dtype, weight_by_units
 
 Array = np.ndarray
+Levels = tuple[Array, Array, Array]
 NAMES = {"int4": 4, "int8": 8}
 LEAST = 1024  # elements; of less there is nothing to save
 
@@ -25,7 +29,7 @@ def takes(weight: Array) -> bool:
     )
 
 
-def in_groups(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array]:
+def in_groups(weight: Array, bits: int, group: int) -> Levels:
     """-> levels, scales and zero points: of each group from its least to its greatest element, and
     0, which stays what it is.
     """
@@ -39,7 +43,7 @@ def in_groups(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array
     return _flat(levels, weight), scale, zero.astype(np.uint8)
 
 
-def around_zero(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array]:
+def around_zero(weight: Array, bits: int, group: int) -> Levels:
     """The same with one zero point, the middle level: a group's largest magnitude is level 0, of
     either sign, as in Q4_0 of llama.cpp and MatMulNBits of ONNX Runtime.
     """
@@ -81,16 +85,17 @@ def with_few_bits(
     mod: IRModule, bits: int, group: int, activations: str, symmetric: bool
 ) -> IRModule:
     """The prepared module; constant weights of its dense layers are levels, and so is what they are
-    multiplied by, where activations are "int8".
+    multiplied by, where activations are "int8". So are tables of embeddings: as the product's that
+    multiplies by one, else in 8 bits, as what is rounded first goes through all layers.
     """
-    levels_of = around_zero if symmetric else in_groups
+    floats = _Floats(group, around_zero if symmetric else in_groups)
 
     def held(made: Made, to: Editor) -> Expr | None:
+        if (found := _rows_of_levels(made, to, floats, bits)) is not None:
+            return found
         weight = weight_by_units(made, to)
         if weight is None or not takes(weight) or len(to.shape(made.args[0]) or ()) < 2:
             return None
-        levels = map(to.constant, levels_of(weight, bits, group))
-        floats = to.emit("dequantize_groups", *levels, bits=bits, group=group)
         x = made.args[0]
         merging = _merged_rows(x, to)
         if activations == "int8":
@@ -98,9 +103,34 @@ def with_few_bits(
                 "fake_quantize_groups", x if merging is None else merging.args[0], group=group
             )
             x = x if merging is None else to.again(merging, [x, *merging.args[1:]])
-        return to.emit("dense", x, floats, out_dtype=out_dtype(made))
+        levels = floats(constant_behind(made.args[1], to), weight, bits, to)
+        return to.emit("dense", x, levels, out_dtype=out_dtype(made))
 
     return rewritten(mod, held)
+
+
+class _Floats:
+    """Of a weight as levels in groups; of one that is read twice these are found once."""
+
+    def __init__(self, group: int, levels_of: Callable[[Array, int, int], Levels]) -> None:
+        self.group, self.levels_of = group, levels_of
+        self.known: dict[tuple[Expr, int], Levels] = {}
+
+    def __call__(self, node: Expr, weight: Array, bits: int, to: Editor) -> Expr:
+        """`node` is the constant."""
+        if (node, bits) not in self.known:
+            self.known[node, bits] = self.levels_of(weight, bits, self.group)
+        constants = map(to.constant, self.known[node, bits])
+        return to.emit("dequantize_groups", *constants, bits=bits, group=self.group)
+
+
+def _rows_of_levels(made: Made, to: Editor, floats: _Floats, bits: int) -> Expr | None:
+    """The look-up of rows of levels."""
+    table, is_shared = table_to_hold(made, to)
+    if table is None or not takes(table):
+        return None
+    held = floats(made.args[0], table, bits if is_shared else max(NAMES.values()), to)
+    return to.emit("embedding", held, made.args[1])
 
 
 def _merged_rows(x: Expr, to: Editor) -> Made | None:

@@ -22,6 +22,7 @@ from ..ir.rewriting import Editor, Made, as_it_was, dtype
 from ..ops.half_weights import CONVOLUTIONS, WIDENS, reads_halves
 from ..ops.winograd import WINDOWS, is_allowed
 from ..tvm.types import Expr, IRModule
+from .embeddings import table_to_hold
 from .weights import of_constant, out_dtype, weight_by_units
 
 MULTIPLIED = "bfloat16"  # by instructions of some CPUs, with sums in float32
@@ -43,11 +44,13 @@ def with_floats(mod: IRModule) -> IRModule:
 
 def with_half_weights(mod: IRModule, half: str) -> IRModule:
     """The prepared module; constant weights of float32 of its dense layers and convolutions are
-    float16 or bfloat16, but for those with a number beyond it, and of windows that Winograd may
-    transform: what is rounded of these is their transform, once.
+    float16 or bfloat16, and its tables of embeddings, but for those with a number beyond it, and of
+    windows that Winograd may transform: what is rounded of these is their transform, once.
     """
 
     def of_halves(made: Made, to: Editor) -> Expr | None:
+        if (found := _rows_of_halves(made, to, half)) is not None:
+            return found
         is_conv = _is_conv(made)
         weight = to.array(made.args[1]) if is_conv else weight_by_units(made, to)
         if weight is None or (is_conv and _is_winograds(made, weight)):
@@ -61,6 +64,13 @@ def with_half_weights(mod: IRModule, half: str) -> IRModule:
         return to.emit("dense", made.args[0], floats, out_dtype=out_dtype(made))
 
     return rewritten(mod, of_halves)
+
+
+def _rows_of_halves(made: Made, to: Editor, half: str) -> Expr | None:
+    """The look-up of rows of halves."""
+    table, _ = table_to_hold(made, to)
+    held = None if table is None else _as_halves(table, half)
+    return None if held is None else to.emit("embedding", _floats_of(held, to), made.args[1])
 
 
 def _is_winograds(made: Made, weight: np.ndarray) -> bool:

@@ -13,13 +13,19 @@ PRODUCTS = ("dense", "matmul")
 
 def weight_by_units(made: Made, to: Editor) -> np.ndarray | None:
     """[units, depth] of a product with a constant of two axes; None of any other op."""
+    found = weight_as_it_lies(made, to)
+    return None if found is None else np.ascontiguousarray(found)
+
+
+def weight_as_it_lies(made: Made, to: Editor) -> np.ndarray | None:
+    """The same, of which no copy is made: it may lie by depth."""
     if made.kind not in PRODUCTS:
         return None
     array, turned = of_constant(made.args[1], to)
     if array is None or array.ndim != 2:
         return None
     is_by_units = turned if made.kind == "matmul" else not turned
-    return array if is_by_units else np.ascontiguousarray(array.T)
+    return array if is_by_units else array.T
 
 
 def out_dtype(made: Made) -> str | None:
@@ -35,6 +41,12 @@ def of_constant(x: Expr, to: Editor) -> tuple[np.ndarray | None, bool]:
         return to.array(x), False
     array = to.array(before.args[0]) if is_swap(before) else None
     return (None, False) if array is None or array.ndim != 2 else (array, True)
+
+
+def constant_behind(x: Expr, to: Editor) -> Expr:
+    """The constant that `of_constant` reads."""
+    before = to.made(x)
+    return x if before is None else before.args[0]
 
 
 def is_swap(made: Made) -> bool:

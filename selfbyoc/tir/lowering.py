@@ -15,7 +15,7 @@ from ..tvm.build import build_module
 from ..tvm.c import for_c
 from ..tvm.columns import with_columns_at_once
 from ..tvm.config import kernel_config
-from ..tvm.gpu import with_exact_doubles
+from ..tvm.gpu import with_exact_numbers
 from ..tvm.rewrite import each_var_once, with_broadcasts
 from ..tvm.selects import without_decided, without_truncation
 from ..tvm.starts import with_true_starts
@@ -53,7 +53,7 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
     # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
     func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
-        return any_alignment(with_exact_doubles(with_barriers(func)))
+        return any_alignment(with_exact_numbers(with_barriers(func), str(target.kind)))
     func = with_dot_products(bounded(with_true_starts(func)), target)
     func = with_sums_in_halves(func, target)
     if str(target.kind) == "c":

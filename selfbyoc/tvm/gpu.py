@@ -21,6 +21,7 @@ if GENERATION == "relax":
 _COMPILER = "tvm_callback_cuda_compile"
 
 
+_FLOAT_OF_BITS = {"cuda": "__int_as_float", "opencl": "as_float"}
 _PREFIX = "tir" if GENERATION == "relay" else "tirx"
 
 
@@ -30,14 +31,21 @@ def barrier() -> Stmt:
     return tir.Evaluate(call)
 
 
-def with_exact_doubles(func: PrimFunc) -> PrimFunc:
-    """A PrimFunc whose doubles are written as their bits where 7 digits are too few: no more are
-    printed by 0.17, nor by 0.27 for OpenCL, and coordinates of `resize2d` are off by as much.
+def with_exact_numbers(func: PrimFunc, kind: str) -> PrimFunc:
+    """A PrimFunc whose doubles, and whole floats, are written as their bits where 7 digits are too
+    few: no more are printed by 0.17, nor by 0.27 for OpenCL. Coordinates of `resize2d` are off by
+    as much, and what is added to round to a whole number by 1, so that a sigmoid is another one.
     """
 
     def change(node: PrimExpr) -> PrimExpr:
-        value = float(node.value)
-        if dtype_of(node) != "float64" or float(f"{value:.6e}") == value:
+        dtype, value = dtype_of(node), float(node.value)
+        if float(f"{value:.6e}") == value:
+            return node
+        if dtype == "float32" and value.is_integer() and kind in _FLOAT_OF_BITS:
+            # TVM prints `reinterpret` of a number as the address of one, and folds a cast of it.
+            bits = tir.const(int(np.float32(value).view("int32")), "int32")
+            return tir.call_pure_extern(dtype, _FLOAT_OF_BITS[kind], bits)
+        if dtype != "float64":
             return node
         bits = tir.const(int(np.float64(value).view("int64")), "int64")
         return tir.call_intrin("float64", f"{_PREFIX}.reinterpret", bits)

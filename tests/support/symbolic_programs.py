@@ -46,6 +46,10 @@ CASES = {
         {"x": (N, 24), "w1": (512, 24), "b1": (512,), "w2": (40, 512), "b2": (40,)},
         ("w1", "b1", "w2", "b2"),
     ),
+    "gated": (
+        "gated_dense", lambda x, gate, up: op.multiply(op.silu(op.dense(x, gate)), op.dense(x, up)),
+        {"x": (1, N, 33), "gate": (48, 33), "up": (48, 33)}, ("gate", "up"),
+    ),
     "after other axes": (
         "dense",
         lambda x, weight, bias: op.bias_add(op.dense(x, op.transpose(weight)), bias, axis=-1),

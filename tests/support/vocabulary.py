@@ -18,6 +18,7 @@ SHAPES = {
     "dequantize": [X, (), ()],
     "dequantize_groups": [(6, 40), (6, 2), (6, 2)],
     "dense": [(4, 8), (6, 8)],
+    "embedding": [(6, 40), (4,)],
     "fake_quantize_groups": [(4, 40)],
     "gru": [(3, 2, 18), (1, 18, 6), (1, 2, 6), (1, 6)],
     "half_weight": [(6, 40)],
@@ -67,6 +68,8 @@ def model(kind):
         types["a2"] = ((), "int32")
     if kind == "dequantize_groups":
         types["a0"] = ((6, 40), "uint8")
+    if kind == "embedding":
+        types["a1"] = ((4,), "int64")
     if kind == "half_weight":
         types["a0"] = ((6, 40), "float16")
     if kind == "tree_ensemble":

@@ -205,6 +205,7 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     "sum": ("axis",),
     "transpose": ("axes",),
     **dict.fromkeys(("dense", "dequantize_groups", "matmul", "rotate_half", "tree_ensemble"), ()),
+    "embedding": (),
     "fake_quantize_groups": (),
     **dict.fromkeys(("gru", "lstm", "peephole_lstm", "rnn"), ()),
 }

@@ -141,6 +141,8 @@ def _grouped(maker: Maker, symbol: str, one: dict[str, int]) -> Grouped | None:
     """The groups by what one image takes and leaves idle, and what reading the weights does."""
     cpu, weights = machine(maker.target), _weights(maker.source, symbol)
     cycles = _cycles(maker.source.at(one).graph, weights, cpu)
+    if not cycles:  # what only moves
+        return None
     again = weights / _bandwidth(weights, cpu) / cycles
     pays = cycles * cpu.cores >= LEAST_OF_A_CORE and again <= FAR
     tasks = _tasks_of(maker, one) if pays else []

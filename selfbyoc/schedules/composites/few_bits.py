@@ -24,10 +24,11 @@ def _pattern(x: Node, levels: Node, scale: Node, zero: Node, bias: Node) -> Node
     return either(op.bias_add(y, bias), y)
 
 
-def _check(match: Match) -> None:
+def check_few_bits(match: Match) -> None:
+    """Groups are of whole words, alike in rows and weights."""
     check_sizes(match)
     check_bias(match)
-    attrs, weight = match.op("dequantize_groups").attrs, match.levels
+    attrs, weight = match.of("dequantize_groups")[0].attrs, match.levels
     word = WORD // attrs["bits"]
     require(attrs["group"] % word == 0, f"groups of {attrs['group']} are no whole words of {word}")
     for rows in match.of("fake_quantize_groups"):
@@ -91,7 +92,7 @@ def _of(
 dense_few_bits = Composite(
     "dense_few_bits",
     _pattern,
-    check=_check,
+    check=check_few_bits,
     kernel=FEW_BITS_DENSE,
     epilogue=True,
     why="the weight is read in its few bits, and becomes floats in registers or in the cache",

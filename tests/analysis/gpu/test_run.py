@@ -20,6 +20,13 @@ def test_levels_are_rounded():
     assert found.counts == {"passed": 1}, str(found)
 
 
+def test_what_rounds_is_not_rounded():
+    """12583039, by which a sigmoid finds an exponent, has 8 digits, and TVM prints 7."""
+    (gated,) = [c for c in HERE if c.name == "gated_dense"]
+    found = verified(gated, smallest(gated), ["random"])
+    assert found.counts == {"passed": 1}, str(found)
+
+
 def test_doubles_are_not_rounded():
     """A scale of 1.696969747543335 in OpenCL's source, not 1.696970."""
     (resize,) = [c for c in HERE if c.name == "resize2d"]

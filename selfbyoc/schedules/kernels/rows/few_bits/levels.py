@@ -23,7 +23,7 @@ from ....steps.tiles import BLOCK
 from ...words import all_alike
 from ..tiles import Loops
 from .plan import FewBitsPlan, LevelProducts
-from .rows import LevelsOfRows, levels_of_rows, schedule_levels
+from .rows import LevelsOfRows, levels_of_rows
 from .words import BYTES, in_whole_groups, levels_of_word
 
 _SUM_OF_HALVES = te.comm_reducer(
@@ -40,14 +40,19 @@ class ByLevels:
     rows: LevelsOfRows
 
 
+def rows_of_levels(x: Tensor, plan: FewBitsPlan) -> LevelsOfRows:
+    """The rows [lead, k] as levels."""
+    assert plan.levels is not None, f"rows are floats in {plan}"
+    x = in_whole_groups(x, plan.product.pieces * plan.levels.at_once)
+    return levels_of_rows(x, plan.group, plan.levels, plan.product.lanes)
+
+
 def sums_by_levels(
-    x: Tensor, levels: Tensor, scale: Tensor, zero: Tensor, plan: FewBitsPlan
+    found: LevelsOfRows, levels: Tensor, scale: Tensor, zero: Tensor, plan: FewBitsPlan
 ) -> ByLevels:
-    """The sums of rows [lead, k] by a packed weight."""
+    """The sums of rows by a packed weight."""
     products, product, rows = plan.levels, plan.product, plan.product.rows
     assert products is not None, f"rows are floats in {plan}"
-    x = in_whole_groups(x, product.pieces * products.at_once)
-    found = levels_of_rows(x, plan.group, products, product.lanes)
     # Bytes with signs count from -128 on; fewer bits are the same with and without.
     moved = -LEAST_OF[products.kind] if plan.bits == 8 else 0
     parts = _parts(found, levels, moved, plan, products)
@@ -100,7 +105,6 @@ def schedule_by_levels(
     """A tile of rows over all groups, the sums of one in registers; -> what is to be done last."""
     assert plan.levels is not None, f"rows are floats in {plan}"
     lanes, of_word = plan.product.lanes, plan.word // plan.levels.word
-    finish = schedule_levels(sch, stages.rows, lanes)
     sums, parts = Facts(sch, stages.sums).block, Facts(sch, stages.parts).block
     sch.compute_at(sums, loops.tile, preserve_unit_loops=True)
     sch.set_scope(sums, 0, "local")
@@ -113,4 +117,4 @@ def schedule_by_levels(
     word, k = sch.split(k, [None, of_word])
     first = sum_in_tile(sch, parts, [word, k], [row, blocks, lane], lanes)
     sch.unroll(k)
-    return [first, start, *finish]
+    return [first, start]
