@@ -10,6 +10,7 @@ from ..ir.generation import rewritten
 from ..tvm.types import IRModule
 from .between_reshapes import between_reshapes
 from .branches import without_branches
+from .choices import made_choices
 from .factors import factors_of_queries
 from .gathered_levels import rows_of_levels
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
@@ -38,6 +39,7 @@ REWRITINGS = (
     *AFTER_FOLDING,
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
+    where(("where",), lambda: made_choices),
     where(("negative",), lambda: rotated_halves),
     where(("broadcast_to",), lambda: grouped_queries),
     where(("reshape",), lambda: between_reshapes),
