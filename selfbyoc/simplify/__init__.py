@@ -10,6 +10,7 @@ from ..ir.generation import rewritten
 from ..tvm.types import IRModule
 from .between_reshapes import between_reshapes
 from .branches import without_branches
+from .choices import made_choices
 from .embeddings import with_shared_tables
 from .factors import factors_of_queries
 from .gathered_levels import rows_of_levels
@@ -40,6 +41,7 @@ REWRITINGS = (
     with_shared_tables,
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
+    where(("where",), lambda: made_choices),
     where(("negative",), lambda: rotated_halves),
     where(("broadcast_to",), lambda: grouped_queries),
     where(("reshape",), lambda: between_reshapes),

@@ -83,7 +83,7 @@ def _once(x: Expr, to: Editor) -> _Once | None:
         return _repeated(made, shape, to) or _of_view(made, shape, to)
     axes: Any = made.attrs.get("axes") if made.kind == "transpose" else None
     is_inside = axes is not None and tuple(axes[:-2]) == tuple(range(len(shape) - 2))
-    is_scaled = made.kind in ("multiply", "divide") and to.shape(made.args[1]) == []
+    is_scaled = made.kind in ("multiply", "divide") and to.shape(made.args[1]) in ([], [1])
     if not (is_inside or is_scaled or made.kind in ("cast", "half_factor")):
         return None
     found = _once(made.args[0], to)
@@ -213,8 +213,8 @@ class _Groups:
         return shape is not None and are_same(shape[:-1], whole[:-1])
 
     def _beside(self, arg: Expr, whole: Shape, ndim: int) -> Expr | None:
-        """What an op by element reads beside: of a mask for all heads, each row as often as there
-        are queries in a group.
+        """What an op by element reads beside: a mask of each head in groups, of a mask for all
+        heads each row as often as there are queries in a group.
         """
         to, shape = self.to, self.to.shape(arg)
         if not to.is_tensor(arg) or size_one(to, arg):
@@ -223,6 +223,9 @@ class _Groups:
             return None
         full: list[PrimExpr] = [*[1] * (len(whole) - len(shape)), *shape]
         *lead, rows, columns = full
+        groups = self.shape(arg) if are_same(full[-3:-1], whole[-3:-1]) else None
+        if groups is not None and are_same(full[:-ndim], [1] * len(full[:-ndim])):
+            return _viewed(arg, [*[1] * (ndim - len(groups)), *groups][-ndim:], to)
         if any(extent != 1 for extent in lead):
             return None
         ones = [1] * (ndim - 3)

@@ -93,6 +93,7 @@ KNOWN = {
     "llama": {"layers": 2},
     "another": {"layers": 2, "is_packed": False, "shared": 1, "local_window_size": 2,
                 "rotary_interleaved": 1},
+    "softcap": {"layers": 2, "softcap": 2.0, "scale": 0.4},
 }  # fmt: skip
 
 
@@ -175,9 +176,10 @@ def test_rows_of_a_table_of_few_bits(bits, has_zeros):
 
 
 @relax_only
-def test_a_decoder_with_caches_in_place():
+@pytest.mark.parametrize("softcap", [0.0, 2.0])
+def test_a_decoder_with_caches_in_place(softcap):
     """Fed in pieces, the logits of all at once."""
-    small = Decoder(layers=2)
+    small = Decoder(layers=2, softcap=softcap)
     model = small.model()
     mod = selfbyoc.from_onnx(model, sizes={"batch_size": 1, "sequence_length": (1, 8)})
     library = selfbyoc.build(selfbyoc.decoding(mod, bound=MOST))

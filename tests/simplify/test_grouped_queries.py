@@ -88,11 +88,32 @@ def test_keys_that_are_values_too():
     assert first_wrong(found, expected(**told, scale=1.0), "float32", KEYS) is None
 
 
-def test_a_mask_for_each_head_stays():
-    """It has rows of its own for each head: the products are of groups, what is between is not."""
-    shapes = SHAPES | {"mask": (HEADS * TIMES, QUERIES, KEYS)}
+@pytest.mark.parametrize("rows", [1, QUERIES])
+def test_a_mask_for_each_head(rows):
+    """In groups it has as many rows as queries; of one row a head it is right in other kernels."""
+    shapes = SHAPES | {"mask": (HEADS * TIMES, rows, KEYS)}
     arrays = arrays_of(shapes)
-    library, _ = built(attention, shapes)
+    library, report = built(attention, shapes)
+    if rows > 1:
+        assert report.counts == {"attention": 1}
+        assert "broadcast_to" not in report.left
+    (found,) = library(*arrays.values())
+    assert first_wrong(found, expected(**arrays), "float32", KEYS) is None
+
+
+def roots_of_scale(q, k, v, number):
+    """As ONNX writes Attention."""
+    keys = op.multiply(op.transpose(repeated(k), axes=(0, 2, 1)), number)
+    return op.batch_matmul(op.softmax(op.batch_matmul(op.multiply(q, number), keys)), repeated(v))
+
+
+@pytest.mark.parametrize("axes", [(), (1,)], ids=["no axis", "one axis"])
+def test_keys_that_are_scaled(axes):
+    arrays, number = arrays_of(SHAPES), np.full(axes, 0.5, "float32")
+    mod = emit(roots_of_scale, SHAPES | {"number": axes}, {"number": number})
+    library = selfbyoc.build(mod, cache=False)
+    assert library.report.counts == {"attention": 1}
+    assert "broadcast_to" not in library.report.left
     (found,) = library(*arrays.values())
     assert first_wrong(found, expected(**arrays), "float32", KEYS) is None
 

@@ -21,9 +21,10 @@ KERNEL = Kernel(plan, compute, schedule)
 
 
 def _pattern(
-    q: Node, k: Node, v: Node, scale: Node, mask: Node, key_scale: Node, second_mask: Node
-) -> Node:
-    scores = scaled_scores(q, k, scale, key_scale)
+    q: Node, k: Node, v: Node, scale: Node, mask: Node, key_scale: Node, second_mask: Node,
+    slope: Node, cap: Node,
+) -> Node:  # fmt: skip
+    scores = perhaps_capped(scaled_scores(q, k, scale, key_scale), slope, cap)
     # A mask of one axis reads as a bias.
     masked = either(twice_masked(scores, mask, second_mask), op.bias_add(scores, mask), scores)
     return op.batch_matmul(op.softmax(masked), v)
@@ -46,6 +47,13 @@ def scaled_scores(q: Node, k: Node, scale: Node, key_scale: Node) -> Node:
         op.batch_matmul(op.divide(q, scale), k),
         raw,
     )
+
+
+def perhaps_capped(scores: Node, slope: Node, cap: Node) -> Node:
+    """Gemma 2 caps its scores: cap * tanh(scores / cap)."""
+    slope = number(slope)
+    slanted = either(op.divide(scores, slope), op.multiply(scores, slope), scores)
+    return either(op.multiply(op.tanh(slanted), number(cap)), scores)
 
 
 def check_softmax(match: Match) -> None:
@@ -115,6 +123,23 @@ def _scaled_keys_alone(q: Node, k: Node, v: Node) -> Node:
     return op.batch_matmul(op.softmax(scores), v)
 
 
+def _capped(q: Node, k: Node, v: Node) -> Node:
+    scores = op.multiply(op.batch_matmul(q, k, transpose_b=True), 0.25)
+    capped = op.multiply(op.tanh(op.divide(scores, 5.0)), 5.0)
+    return op.batch_matmul(op.softmax(capped), v)
+
+
+def _capped_and_masked(q: Node, k: Node, v: Node, mask: Node) -> Node:
+    capped = op.multiply(3.0, op.tanh(op.batch_matmul(op.divide(q, 5.0), k)))
+    return op.batch_matmul(op.softmax(op.add(capped, mask)), v)
+
+
+def _capped_roots(q: Node, k: Node, v: Node, bias: Node, mask: Node) -> Node:
+    scores = op.batch_matmul(op.multiply(q, 0.5), op.multiply(k, 0.75))
+    capped = op.multiply(op.tanh(op.multiply(scores, 0.2)), 5.0)
+    return op.batch_matmul(op.softmax(op.add(op.add(capped, bias), mask)), v)
+
+
 def _of_halves(q: Node, k: Node, v: Node) -> Node:
     """As a model of bfloat16 is read."""
     scores = op.batch_matmul(q, op.half_factor(k), transpose_b=True)
@@ -152,6 +177,13 @@ attention = Composite(
         Case(_roots_of_scale, q=(2, 3, 8), k=(2, 8, 41), v=(2, 41, 8), mask=(1, 1, 41)),
         Case(_scaled_keys_alone, q=(2, 18, 9), k=(2, 23, 9), v=(2, 23, 16)),
         Case(_masked, q=(3, 4, 10), k=(3, 21, 10), v=(3, 21, 19), mask=(1, 4, 21)),
+        Case(_capped, q=(4, 45, 24), k=(4, 53, 24), v=(4, 53, 21)),
+        Case(_capped, q=(3, 1, 32), k=(3, 77, 32), v=(3, 77, 32)),
+        Case(_capped_and_masked, q=(2, 37, 20), k=(2, 20, 51), v=(2, 51, 40), mask=(1, 37, 51)),
+        Case(
+            _capped_roots, q=(2, 29, 16), k=(2, 16, 35), v=(2, 35, 16), bias=(2, 29, 35),
+            mask=(1, 1, 35),
+        ),
         Case(_of_halves, q=(2, 37, 33), k=(2, 51, 33), v=(2, 51, 21), generations=("relax",)),
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
         Case(

@@ -12,7 +12,7 @@ from ...language.composite import Composite, require
 from ...language.match.match import Match
 from ...language.pattern import either, op
 from ..kernels.attention.forms import HEADS
-from .attention import KERNEL, check_attention, scaled_scores, twice_masked
+from .attention import KERNEL, check_attention, perhaps_capped, scaled_scores, twice_masked
 
 if TYPE_CHECKING:
     from ...language.nodes import Node
@@ -21,12 +21,13 @@ _HEADS = {"axes": HEADS}
 
 
 def _interleaved(
-    q: Node, k: Node, v: Node, scale: Node, mask: Node, key_scale: Node, second_mask: Node
-) -> Node:
+    q: Node, k: Node, v: Node, scale: Node, mask: Node, key_scale: Node, second_mask: Node,
+    slope: Node, cap: Node,
+) -> Node:  # fmt: skip
     # Queries that something turns on the way lie as rows of heads.
     q, v = either(op.transpose(q, **_HEADS), q), op.transpose(v, **_HEADS)
     k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
-    scores = scaled_scores(q, k, scale, key_scale)
+    scores = perhaps_capped(scaled_scores(q, k, scale, key_scale), slope, cap)
     masked = either(twice_masked(scores, mask, second_mask), scores)
     weighted = op.batch_matmul(op.softmax(masked), v)
     return either(op.transpose(weighted, **_HEADS), weighted)
@@ -94,6 +95,11 @@ def _heads_of_roots(q: Node, k: Node, v: Node, mask: Node) -> Node:
     return _of_heads(op.add(op.batch_matmul(q, k), mask), v)
 
 
+def _capped_heads(q: Node, k: Node, v: Node, mask: Node) -> Node:
+    scores = op.divide(op.multiply(_by_depth(q, k), 0.25), 5.0)
+    return _of_heads(op.add(op.multiply(op.tanh(scores), 5.0), mask), v)
+
+
 def _of_rows(q: Node, k: Node, v: Node, mask: Node) -> Node:
     scores = op.batch_matmul(q, op.transpose(k, axes=(0, 2, 3, 1)))
     masked = op.add(op.multiply(scores, 0.125), mask)
@@ -155,6 +161,10 @@ attention_of_heads = Composite(
         Case(
             _plain_heads, generations=_RELAX,
             q=(1, 3, 4, 64), k=(1, 77, 4, 64), v=(1, 77, 4, 64), mask=(1, 1, 3, 77),
+        ),
+        Case(
+            _capped_heads, generations=_RELAX,
+            q=(2, 37, 3, 24), k=(2, 50, 3, 24), v=(2, 50, 3, 21), mask=(2, 1, 37, 50),
         ),
         Case(
             _of_rows, generations=_RELAX,

@@ -21,7 +21,7 @@ from ....tvm.types import PrimExpr, Tensor
 from ..bfloat16 import times, word_along
 from .few import FewStages, attention_of_few
 from .forms import BlockPlan, FewPlan
-from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
+from .operands import Read, capped_scores, laid_out, masked_scores, rows_of, scaled_queries
 from .plan import AttentionPlan
 from .softmax import softmax_of, words_of_powers
 from .split import SplitStages, attention_of_blocks
@@ -62,6 +62,8 @@ def attention(
     mask: Tensor | None = None,
     key_scale: Tensor | None = None,
     second_mask: Tensor | None = None,
+    slope: Tensor | None = None,
+    cap: Tensor | None = None,
     *,
     ops: Ops,
     plan: AttentionPlan,
@@ -71,12 +73,13 @@ def attention(
     interleaved = plan.shape.interleaved
     turned = first.attrs["transpose_a"]
     read_queries = rows_of(q, "q" in interleaved, turned)
-    queries = scaled_queries(read_queries, scale, key_scale, ops, turned)
+    scales = {"key_scale": key_scale, "scale": scale, "slope": slope}
+    queries = scaled_queries(read_queries, scales, ops, turned)
     keys = rows_of(k, "k" in interleaved, not first.attrs["transpose_b"])
     transposed = second.attrs["transpose_b"] and "v" not in interleaved
     values = rows_of(v, "v" in interleaved, transposed)
     parts = Softmax(ops.softmax.attrs.get("guarded", False))
-    masked = masked_scores(mask, second_mask, ops)
+    masked = capped_scores(cap, masked_scores(mask, second_mask, ops))
     if isinstance(plan, FewPlan):
         return attention_of_few(queries, keys, values, masked, parts, plan)
     if isinstance(plan, SplitPlan):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from ....codegen.info.ops import Ops
+from ....codegen.info.ops import Ops, OpView
+from ....ops import mathfn
 from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from .forms import Shape
@@ -28,25 +29,34 @@ def rows_of(tensor: Tensor, interleaved: bool, transposed: bool) -> Read:
 
 
 def scaled_queries(
-    queries: Read, scale: Tensor | None, key_scale: Tensor | None, ops: Ops, transposed: bool
+    queries: Read, scales: Mapping[str, Tensor | None], ops: Ops, transposed: bool
 ) -> Read:
-    """The scales are applied to the queries, where there are fewest elements: the number that the
-    keys are multiplied by, and the scale, one of whose rows or columns lies as theirs do.
+    """The scales are applied to the queries, where there are fewest elements: `scale`, one of whose
+    rows or columns lies as theirs do, and numbers: that of the keys, and the slope of the scores.
     """
-    kinds = [view.kind for view in ops if view.kind in ("multiply", "divide")]
-    if key_scale is not None:
-        kinds.remove("multiply")
-        queries = _product(queries, rows_of(key_scale, False, False))
-    if scale is None or not kinds:
-        return queries
-    factor = rows_of(scale, False, transposed)
-    if kinds[0] == "multiply":
-        return _product(queries, factor)
-    return lambda *i: tir.div(queries(*i), factor(*i))
+    for name, scale in scales.items():
+        if scale is not None:
+            factor = rows_of(scale, False, transposed and name == "scale")
+            queries = _by(reader(ops, name).kind, queries, factor)
+    return queries
 
 
-def _product(left: Read, right: Read) -> Read:
+def _by(kind: str, left: Read, right: Read) -> Read:
+    if kind == "divide":
+        return lambda *i: tir.div(left(*i), right(*i))
     return lambda *i: left(*i) * right(*i)
+
+
+def reader(ops: Ops, name: str) -> OpView:
+    """The op that reads an argument."""
+    return next(v for v in ops for i in range(len(v.inputs)) if ops.packing(v, i).arg == name)
+
+
+def capped_scores(cap: Tensor | None, masked: Read) -> Read:
+    """A score below a cap, and masked then; its slope is that of the queries."""
+    if cap is None:
+        return masked
+    return lambda score, *i: masked(mathfn.tanh(score) * read(cap, *i), *i)
 
 
 def masked_scores(mask: Tensor | None, second: Tensor | None, ops: Ops) -> Read:
