@@ -16,13 +16,20 @@ if TYPE_CHECKING:
 _EXAMPLE_PAST, _EXAMPLE_PIECE = 7, 5  # lengths that nothing else in a model has
 
 
-def decoding(model: torch.nn.Module | IRModule, *, bound: int = 2048, piece: int = 512) -> IRModule:
+def decoding(
+    model: torch.nn.Module | torch.export.ExportedProgram | IRModule,
+    *,
+    bound: int = 2048,
+    piece: int = 512,
+) -> IRModule:
     """A decoder as a module that takes some token ids and gives the logits of the last one.
 
-    model   a causal language model of transformers in eval mode, or a module of `from_onnx` or
-            `from_torch` whose caches are inputs (1, heads, past, depth) and results with more
-            tokens behind, `present = concat(past, new)`
-    bound   how many tokens the caches hold; of transformers, at most its own limit
+    model   a causal language model of transformers in eval mode; a program that it exports with
+            static caches (`transformers.integrations.executorch`), of one token or any number; or a
+            module of `from_onnx` or `from_torch` whose caches are inputs (1, heads, past, depth)
+            and results with more tokens behind, `present = concat(past, new)`
+    bound   how many tokens the caches hold; of transformers, at most its own limit, and that of a
+            program's caches
     piece   how many tokens a call may take; a longer prompt is fed in pieces
 
     Its inputs are the ids (1, n), what else the model asks for, `past`, of as many elements as
@@ -41,7 +48,13 @@ def decoding(model: torch.nn.Module | IRModule, *, bound: int = 2048, piece: int
     from .relax.caches import with_caches
 
     piece = min(piece, bound)
-    mod = _imported(model, bound, piece) if hasattr(model, "config") else model
+    mod = model
+    if hasattr(model, "graph_signature"):  # an ExportedProgram; others need no torch
+        from .relax.static_caches import opened
+
+        mod = from_torch(opened(model, bound, piece))
+    elif hasattr(model, "config"):
+        mod = _imported(model, bound, piece)
     return with_caches(mod, bound)
 
 

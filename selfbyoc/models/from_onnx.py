@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ from .onnx.branches import resolved
 from .onnx.computing import computed
 from .onnx.expanding import expanded
 from .onnx.folding import contradiction, folded
+from .onnx.graph import Graph
 from .onnx.inference import BelowZero, about
+from .onnx.masks import masks_of_ones
 from .onnx.norms import FORMS as OF_RUNTIME
 from .onnx.sound import check_sound
 from .onnx_model import import_onnx, load_onnx
@@ -70,6 +73,7 @@ def from_onnx(
         names = _names(proto)
         proto = expanded(resolved(proto), tvm_road.onnx_ops())
         proto, notes = _ready(proto, _objection(model if is_file else proto), name)
+        names = replace(names, ones=masks_of_ones(Graph(proto)))
     try:
         most = {of: ends[1] for of, ends in within.items() if ends[1] is not None}
         mod = import_onnx(proto, name, most)

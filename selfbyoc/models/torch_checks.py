@@ -60,7 +60,8 @@ def nothing_kept(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Ite
 def _kept(what: str) -> InputError:
     return InputError(
         f"the module cannot be imported: it writes its {what}, which a library does not keep; "
-        "return the new value, and give it to the next call"
+        "return the new value, and give it to the next call; a language model with caches is "
+        "for selfbyoc.decoding"
     )
 
 

@@ -25,11 +25,15 @@ _SAMPLES = 64  # elements of a weight that it is known by
 
 @dataclass(frozen=True)
 class Names:
-    """In order; empty where the source has none. Weights are (key, name)."""
+    """In order; empty where the source has none. Weights are (key, name).
+
+    ones   inputs that the module takes to be 1 everywhere
+    """
 
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     weights: tuple[tuple[str, str], ...] = ()
+    ones: tuple[str, ...] = ()
 
     def of_weight(self, array: np.ndarray) -> str:
         """What the source calls a weight, which a frontend may have transposed; may be empty."""

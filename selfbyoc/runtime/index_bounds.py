@@ -1,5 +1,6 @@
 """Inputs that are indices: what their numbers may be. A kernel that is given others reads the
-nearest row that is there (tvm/indices.py); whoever calls a library is told before.
+nearest row that is there (tvm/indices.py); whoever calls a library is told before. So is
+whoever gives a mask with padding to a model that was read as one without.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from ..graph import OpCall, OpGraph, Value
 from ..ir.generation import ir
 from ..partition.generation import constants
 from ..partition.generation import ir as parts
+from ..partition.source_names import names_of
 from ..tvm import GENERATION
 from ..tvm.types import IRModule
 
@@ -96,6 +98,9 @@ def _is_from_the_end(graph: OpGraph, choice: OpCall) -> bool:
 
 
 def bounds_of(mod: IRModule, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """The bounds of a module's inputs."""
+    """The bounds of a module's inputs, those too that its source promises."""
+    source = names_of(mod)
+    own = dict(zip(source.inputs, names, strict=False)) if len(source.inputs) == len(names) else {}
+    ones = {own.get(name, name): (1, 1) for name in source.ones}
     inside = {name: hook.read(func) for name, func in parts.external_functions(mod).items()}
-    return index_bounds(ir.read(mod["main"], raw=True), names, inside)
+    return {**index_bounds(ir.read(mod["main"], raw=True), names, inside), **ones}

@@ -60,7 +60,7 @@ def check_indices(
         low, high = bounds[name]
         if int(array.min()) < low or int(array.max()) > high:
             where = tuple(int(n) for n in np.argwhere((array < low) | (array > high))[0])
+            wanted = f"indices from {low} to {high}" if low < high else f"{low} everywhere"
             raise InputError(
-                f"input {name!r}: expected indices from {low} to {high}, found {array[where]} at "
-                f"{list(where)}"
+                f"input {name!r}: expected {wanted}, found {array[where]} at {list(where)}"
             )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from decoder_models import F32, MOST, Decoder
 from few_bits_models import model_of, packed
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import selfbyoc
 from selfbyoc.errors import InputError
@@ -110,6 +110,33 @@ def test_of_known_sizes(name):
     check(library(**inputs), computed(model, inputs))
 
 
+MASKS = ([1] * 7 + [0], [0] + [1] * 7, [2, 0] + [1] * 6)
+
+
+def test_a_mask_with_padding_is_an_error(tmp_path):
+    """ONNX Runtime counts its ones, and gives other numbers for it."""
+    decoder = Decoder()
+    model, inputs = decoder.model(), decoder.inputs(3, 5)
+    shapes = {name: array.shape for name, array in inputs.items()}
+    library = selfbyoc.build(selfbyoc.from_onnx(model, shapes=shapes))
+    library.export_library(tmp_path / "decoder.so")
+    for own in (library, selfbyoc.load(tmp_path / "decoder.so")):
+        check(own(**inputs), computed(model, inputs))
+        for mask in MASKS:
+            told = f"'attention_mask': expected 1 everywhere, found {2 if 2 in mask else 0} at"
+            with pytest.raises(InputError, match=told):
+                own(**inputs | {"attention_mask": np.asarray([mask])})
+
+
+def test_lengths_that_are_no_sum_of_a_mask_are_refused():
+    model = Decoder().model()
+    node = next(n for n in model.graph.node if n.op_type == "Sub")
+    node.input[1] = "two"
+    model.graph.initializer.append(numpy_helper.from_array(np.asarray([2]), "two"))
+    with pytest.raises(InputError, match="GroupQueryAttention 'attention0': expected seqlens_k"):
+        selfbyoc.from_onnx(model)
+
+
 @relax_only
 def test_of_open_sizes():
     """Of a prompt over no past, too; and what does not fit is an error."""
@@ -123,8 +150,9 @@ def test_of_open_sizes():
         inputs = decoder.inputs(length, past, length)
         check(library(**inputs), computed(model, inputs))
     inputs = decoder.inputs(2, 3)
-    with pytest.raises(InputError, match="attention_mask"):
-        library(**inputs | {"attention_mask": np.ones((1, 4), np.int64)})
+    for mask in (np.ones((1, 4), np.int64), np.eye(1, 5, dtype=np.int64)):
+        with pytest.raises(InputError, match="attention_mask"):
+            library(**inputs | {"attention_mask": mask})
     with pytest.raises(InputError):  # beyond the tables
         library(**decoder.inputs(2, MOST - 1))
 

@@ -11,8 +11,8 @@
 
 q is [batch, length, heads * depth]; or q, k and v lie in it one behind the other, and k and v are
 left out. What is assumed, for no size tells it: `seqlens_k` is total - 1 in the whole batch, which
-is an attention_mask of ones (no padding), and the past holds total - length tokens. A call whose
-mask is of another length is an error.
+is an attention_mask of ones, and the past holds total - length tokens. A call whose mask is of
+another length is an error, and so is one with padding (masks.py).
 """
 
 from __future__ import annotations
