@@ -21,6 +21,7 @@ if GENERATION == "relax":
 _COMPILER = "tvm_callback_cuda_compile"
 
 
+_WHOLE = 1 << 24  # an identity of a maximum is larger, and known by what it is
 _FLOAT_OF_BITS = {"cuda": "__int_as_float", "opencl": "as_float"}
 _PREFIX = "tir" if GENERATION == "relay" else "tirx"
 
@@ -39,9 +40,9 @@ def with_exact_numbers(func: PrimFunc, kind: str) -> PrimFunc:
 
     def change(node: PrimExpr) -> PrimExpr:
         dtype, value = dtype_of(node), float(node.value)
-        if float(f"{value:.6e}") == value:
+        if float(f"{value:.6e}") == value or kind not in _FLOAT_OF_BITS:
             return node
-        if dtype == "float32" and value.is_integer() and kind in _FLOAT_OF_BITS:
+        if dtype == "float32" and abs(value) < _WHOLE and value.is_integer():
             # TVM prints `reinterpret` of a number as the address of one, and folds a cast of it.
             bits = tir.const(int(np.float32(value).view("int32")), "int32")
             return tir.call_pure_extern(dtype, _FLOAT_OF_BITS[kind], bits)
