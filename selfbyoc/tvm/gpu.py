@@ -40,9 +40,10 @@ def with_exact_numbers(func: PrimFunc, kind: str) -> PrimFunc:
 
     def change(node: PrimExpr) -> PrimExpr:
         dtype, value = dtype_of(node), float(node.value)
-        if float(f"{value:.6e}") == value or kind not in _FLOAT_OF_BITS:
+        if float(f"{value:.6e}") == value:
             return node
-        if dtype == "float32" and abs(value) < _WHOLE and value.is_integer():
+        is_whole = dtype == "float32" and abs(value) < _WHOLE and value.is_integer()
+        if is_whole and kind in _FLOAT_OF_BITS:
             # TVM prints `reinterpret` of a number as the address of one, and folds a cast of it.
             bits = tir.const(int(np.float32(value).view("int32")), "int32")
             return tir.call_pure_extern(dtype, _FLOAT_OF_BITS[kind], bits)
