@@ -32,6 +32,11 @@ def _numpy_gelu_tanh(x: Array) -> Array:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
+def _numpy_silu(x: Array) -> Array:
+    with np.errstate(over="ignore"):  # e^-x is inf where this is 0
+        return x / (1 + np.exp(-x))
+
+
 KINDS = (
     unary(
         "gelu",
@@ -79,7 +84,7 @@ KINDS = (
         "silu",
         "x * sigmoid(x).",
         lambda a: a * M.sigmoid(a),
-        lambda x: x / (1 + np.exp(-x)),
+        _numpy_silu,
         relax=form("nn.silu"),
         spelled={"relay": "multiply(x, sigmoid(x))"},
     ),

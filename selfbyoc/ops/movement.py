@@ -161,7 +161,7 @@ KINDS = (
         inputs=2,
         types=_types_of_rows,
         **in_both(OWN + "embedding"),
-        fuses="injective",
+        fuses=("injective", "opaque"),
         takes="table ids",
         doc="The row table[id] for each of `ids`, of a table [units, depth] that a product "
         "multiplies by, too, or that has few bits. An id out of range is the nearest one.",

@@ -79,10 +79,10 @@ def build(
     verify_timeout  seconds that one build or one run may take there
     guard           may leave matches out: `selfbyoc.MeasuredGuard()` those that do not pay
     cache           keep kernels on disk. False: no; a path: there; True: as SELFBYOC_CACHE says
-    weights         "float16" rounds those of float32 in an exported file and, of a module not
-                    partitioned yet, of dense layers and convolutions in memory, but where Winograd
+    weights         "float16" rounds those of float32 in a file and, of a module not partitioned
+                    yet, of dense layers, embeddings and convolutions in memory, but where Winograd
                     may transform them; "bfloat16" what multiplies those, too (Relax). "int8",
-                    "int4": levels in dense layers, with a scale and a zero point for each `group`
+                    "int4": levels in dense layers and embeddings, in each `group` a scale
     group           inputs of a unit, a multiple of 8
     symmetric       the zero point of "int8" and "int4" is the middle level: fewer bytes, coarser
     activations     "int8": what multiplies such weights becomes levels of 8 bits: faster

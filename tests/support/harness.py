@@ -111,11 +111,14 @@ class Run:
 
 def random_args(case: Case, seed: int | None = None) -> dict[str, np.ndarray]:
     """Seeded arrays for a case's arguments; variances (names that begin with `var`) are
-    positive.
+    positive, and `ids` are rows of the first argument.
     """
     digest = hashlib.sha256(repr((case.name, case.args)).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:4], "little") if seed is None else seed)
-    return {name: _random(rng, name, shape, dtype) for name, (shape, dtype) in case.args.items()}
+    found = {name: _random(rng, name, shape, dtype) for name, (shape, dtype) in case.args.items()}
+    if "ids" in found:
+        found["ids"] %= len(next(iter(found.values())))
+    return found
 
 
 def _random(rng: np.random.Generator, name: str, shape: Sequence[int], dtype: str) -> np.ndarray:

@@ -340,11 +340,17 @@ def _concatenate(d: Drawing, at: int) -> None:
         d.need(other, [None if n == axis % len(shape) else e for n, e in enumerate(shape)])
 
 
+def _embedding(d: Drawing, at: int) -> None:
+    table, ids = d.node(at).inputs
+    d.need(table, (sizes.extent(d.rng, 300), sizes.extent(d.rng, 600)))
+    d.need(ids, [sizes.extent(d.rng, 40) for _ in range(d.rng.randint(1, 3))])
+
+
 _PLAIN = Rule(_elementwise, _elementwise_to)
 _NORM = Rule(_along, _along_to, _rows)
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("add", "multiply", "divide", "right_shift"), _PLAIN),
-    **dict.fromkeys(("relu", "clip", "silu", "hard_swish", "gelu"), _PLAIN),
+    **dict.fromkeys(("relu", "clip", "silu", "hard_swish", "gelu", "gelu_tanh"), _PLAIN),
     **dict.fromkeys(("cast", "half_weight", "half_factor", "round", "requantize"), _PLAIN),
     **dict.fromkeys(("bias_add", "batch_norm"), Rule(_along, _along_to)),
     **dict.fromkeys(("dequantize", "quantize"), Rule(_levels, _levels_to)),
@@ -352,6 +358,7 @@ RULES: dict[str, Rule] = {
     "dequantize_groups": Rule(_of_groups, _of_groups_to),
     "fake_quantize_groups": Rule(_rounded, _rounded_to),
     **dict.fromkeys(("layer_norm", "rms_norm"), _NORM),
+    "embedding": Rule(_embedding, _cannot),
     "softmax": Rule(_softmax, _elementwise_to, _rows),
     "conv2d": Rule(_conv2d, _conv2d_to, _image),
     **dict.fromkeys(("conv2d_transpose", "conv1d_transpose"), Rule(_transposed, _cannot, _image)),
