@@ -52,16 +52,25 @@ class GatedPlan:
 
 @dataclass(frozen=True)
 class Gated:
-    """The gate's product and the other one, what is made of both in tiles, its real elements."""
+    """The gate's product and the other one, what is made of both in tiles, its real elements; and
+    what the gate makes, where that is computed first, in memory.
+    """
 
     products: tuple[Any, Any]
     outputs: Tensor
     result: Tensor
+    first: Tensor | None = None
 
 
 def activation(ops: Ops) -> Callable[[PrimExpr], PrimExpr]:
     """Of the gate."""
     return next(ACTIVATIONS[call.kind] for call in ops if call.kind in ACTIVATIONS)
+
+
+def gate_first(sums: Tensor, ops: Ops) -> Tensor:
+    """What the gate makes, in tiles."""
+    of_gate = activation(ops)
+    return te.compute(sums.shape, lambda *i: of_gate(sums(*i)), name="gate_outputs")
 
 
 def gated(

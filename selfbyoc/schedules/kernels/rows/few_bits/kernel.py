@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from .....codegen.info.ops import Ops
 from .....language.kernel import Kernel
+from .....tvm import te
 from .....tvm.types import Schedule, Tensor
 from ....steps.loops import Finish
 from ..compute import epilogue, result
-from ..gated import Gated, gated
+from ..gated import Gated, gate_first, gated
 from ..schedule import in_parallel, prepare, store
 from ..tiles import tile_rows
 from .floats import Grouped, schedule_by_floats, sums_by_floats
@@ -69,26 +70,37 @@ def compute_gated(
     ops: Ops,
     plan: FewBitsPlan,
 ) -> Gated:
-    """Both sums, then the product of what the first one gates with the other."""
+    """Both sums, then the product of what the first one gates with the other. One row reads both
+    weights from end to end, one after the other: by turns, tile by tile, each is a stream that the
+    prefetcher learns anew (1x2048x8192 of 4 bits from memory: 5% slower than two kernels, Zen 4).
+    """
     out, rows = ops.dense.outputs[0], plan.product.rows
     weights = [(levels, scale, zero), (up_levels, up_scale, up_zero)]
     gate, up = _products(x, weights, plan)
-    outputs = gated([gate.sums, up.sums], (None, None), ops, out)
-    return Gated((gate, up), outputs, result(rows, outputs, out[0][-1]))
+    if rows.height > 1:
+        outputs = gated([gate.sums, up.sums], (None, None), ops, out)
+        return Gated((gate, up), outputs, result(rows, outputs, out[0][-1]))
+    first = gate_first(gate.sums, ops)
+    outputs = te.compute(first.shape, lambda *i: first(*i) * up.sums(*i), name="outputs")
+    return Gated((gate, up), outputs, result(rows, outputs, out[0][-1]), first)
 
 
 def schedule(sch: Schedule, stages: FewBits | Gated, plan: FewBitsPlan) -> None:
     """Register tiles, spread over tasks of rows and panels of columns."""
     prepare(sch, stages, plan.product.lanes)
     loops = tile_rows(sch, stages.outputs, plan.product)
-    finish: list[Finish] = []
-    for n, made in enumerate(stages.products):
+    places, finish = [loops] * len(stages.products), list[Finish]()
+    if isinstance(stages, Gated) and stages.first is not None:
+        places[0] = tile_rows(sch, stages.first, plan.product)
+    for n, (made, at) in enumerate(zip(stages.products, places, strict=True)):
         if isinstance(made, ByLevels):
             rows = schedule_levels(sch, made.rows, plan.product.lanes) if n == 0 else []
-            finish += [*rows, *schedule_by_levels(sch, made, loops, plan)]
+            finish += [*rows, *schedule_by_levels(sch, made, at, plan)]
         else:
-            finish += schedule_by_floats(sch, made, loops, plan)
+            finish += schedule_by_floats(sch, made, at, plan)
     store(sch, stages.result, stages.outputs, loops, plan.product)
+    if places[0] is not loops:
+        in_parallel(sch, places[0].tasks, plan.product)
     in_parallel(sch, loops.tasks, plan.product)
     for last in finish:
         last()
