@@ -168,8 +168,8 @@ def test_min_ops():  # C10, C12
 
 NOT_SIMPLE = {
     "avg_pool2d", "batch_matmul", "batch_norm", "conv1d_transpose", "conv2d", "conv2d_transpose",
-    "dense", "fake_quantize_groups", "global_avg_pool2d", "gru", "layer_norm", "lrn", "lstm",
-    "max", "max_pool2d", "mean", "peephole_lstm", "rms_norm", "rnn", "softmax", "sum",
+    "dense", "embedding", "fake_quantize_groups", "global_avg_pool2d", "gru", "layer_norm", "lrn",
+    "lstm", "max", "max_pool2d", "mean", "peephole_lstm", "rms_norm", "rnn", "softmax", "sum",
     "tree_ensemble",
 }  # fmt: skip
 # Relax has no such op, and one that no convolution or product is before is an addition.
