@@ -81,6 +81,7 @@ class Composite:
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "arg_names", names)
         object.__setattr__(self, "roots", roots_of(self.name, outputs))
+        object.__setattr__(self, "kinds", frozenset(kinds(self.roots)))
         nodes = (node for output in outputs for node in reachable(output, branches=True))
         several = len(self.roots) > 1 or any(node.grows for node in nodes)
         object.__setattr__(self, "grows", several)
@@ -90,6 +91,7 @@ class Composite:
     outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     roots: tuple[Node, ...] = field(init=False, repr=False, compare=False)  # the last ops
+    kinds: frozenset[str] = field(init=False, repr=False, compare=False)  # of the pattern's ops
     # Whether it may fit in several ways at one op: with more ops or fewer, or with others
     grows: bool = field(init=False, repr=False, compare=False)
 
@@ -195,11 +197,11 @@ class Composite:
 
     def _check_kinds(self, label: str, named: Iterable[str]) -> None:
         """What is for single ops is for ops of the pattern: else nobody would ever call it."""
-        known = kinds(self.roots) if named else set()
-        if unknown := sorted(set(named) - known):
+        if unknown := sorted(set(named) - self.kinds):
+            meant = did_you_mean(unknown[0], self.kinds)
             raise CompositeError(
                 f"composite {self.name}: its {label} names {unknown}, which the pattern has "
-                f"not; expected some of {sorted(known)}{did_you_mean(unknown[0], known)}"
+                f"not; expected some of {sorted(self.kinds)}{meant}"
             )
 
     def with_pattern(self, name: str, pattern: Program, **changes: Any) -> Composite:

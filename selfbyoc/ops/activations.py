@@ -83,7 +83,7 @@ KINDS = (
     unary(
         "silu",
         "x * sigmoid(x).",
-        lambda a: a * M.sigmoid(a),
+        M.silu,
         _numpy_silu,
         relax=form("nn.silu"),
         spelled={"relay": "multiply(x, sigmoid(x))"},

@@ -183,6 +183,11 @@ def sigmoid(x: PrimExpr) -> PrimExpr:
     return one / (one + _short_exp(clamp(minus, f32(-88.0), f32(88.8)), _LOG_2))
 
 
+def silu(x: PrimExpr) -> PrimExpr:
+    """x sigmoid(x)."""
+    return x * sigmoid(x)
+
+
 @in_f32
 def tanh(x: PrimExpr) -> PrimExpr:
     """The hyperbolic tangent; beyond 9 it is 1 to float32's precision."""

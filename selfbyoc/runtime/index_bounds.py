@@ -13,11 +13,9 @@ from ..ir.generation import ir
 from ..partition.generation import constants
 from ..partition.generation import ir as parts
 from ..partition.source_names import names_of
-from ..tvm import GENERATION
+from ..tvm.indices import USUAL_MODE
 from ..tvm.types import IRModule
 
-# The mode of a take that was given none.
-_USUAL = "clip" if GENERATION == "relay" else "fast"
 _ALONG_AN_AXIS = ("take", "gather", "gather_elements", "scatter_elements")
 _FROM_THE_END = ("scatter_elements",)  # TVM counts negative numbers so, on both generations
 _SAME_NUMBERS = (
@@ -65,7 +63,7 @@ def _extent(call: OpCall) -> int | None:
     if call.kind not in _ALONG_AN_AXIS or not call.sources:
         return None
     attrs, data = call.sources[0].attrs, call.inputs[0]
-    if getattr(attrs, "mode", _USUAL) != _USUAL:
+    if getattr(attrs, "mode", USUAL_MODE) != USUAL_MODE:
         return None  # the model says itself what other numbers mean
     axis = getattr(attrs, "axis", None)
     if axis is None and data.ndim != 1:

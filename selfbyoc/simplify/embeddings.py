@@ -16,13 +16,13 @@ import numpy as np
 
 from ..ir.generation import ops_in, rewritten
 from ..ir.rewriting import Editor, Made
+from ..tvm.indices import USUAL_MODE
 from ..tvm.types import Expr, IRModule
-from .weights import weight_as_it_lies
+from .weights import PRODUCTS, weight_as_it_lies
 
 Array = np.ndarray
 LEAST = 1 << 20  # elements of a table: of less there is little to save
 NARROW = 256  # elements of a row; of cosines of positions, which levels would spoil, it has fewer
-_MODES = ("clip", "fast")
 _STEP = 509  # rows between those that are compared first
 
 
@@ -38,10 +38,12 @@ def with_shared_tables(mod: IRModule) -> IRModule:
             tables[made.args[0]] = table
 
     def note_shared(made: Made, to: Editor) -> None:
-        if (weight := weight_as_it_lies(made, to)) is not None:
+        if made.kind in PRODUCTS and to.shape(made.args[1]) in sizes:  # of others nothing is read
+            weight = weight_as_it_lies(made, to)
             shared.update(node for node, table in tables.items() if _are_equal(table, weight))
 
     rewritten(mod, note)
+    sizes = [list(shape) for table in tables.values() for shape in (table.shape, table.T.shape)]
     if tables:
         rewritten(mod, note_shared)
     return rewritten(mod, partial(_of_shared, shared=shared)) if shared else mod
@@ -54,8 +56,10 @@ def _of_shared(made: Made, to: Editor, shared: Collection[Expr]) -> Expr | None:
 
 
 def table_of(made: Made, to: Editor) -> Array | None:
-    """The constant [units, depth] of which an op of TVM's looks up rows; None of any other op."""
-    if made.name != "take" or str(made.raw["mode"]) not in _MODES or made.raw["axis"] is None:
+    """The constant [units, depth] of which an op of TVM's looks up rows; None of any other op, and
+    of one that says itself what ids out of range mean.
+    """
+    if made.name != "take" or str(made.raw["mode"]) != USUAL_MODE or made.raw["axis"] is None:
         return None
     if int(made.raw["axis"]) or int(made.raw.get("batch_dims", 0) or 0):
         return None
@@ -75,8 +79,8 @@ def table_to_hold(made: Made, to: Editor) -> tuple[Array | None, bool]:
     return (table if table is not None and table.shape[1] >= NARROW else None), False
 
 
-def _are_equal(one: Array, other: Array) -> bool:
+def _are_equal(one: Array, other: Array | None) -> bool:
     """Whether they hold the same; a few rows say so of most that do not."""
-    if one.shape != other.shape or not np.array_equal(one[::_STEP], other[::_STEP]):
+    if other is None or one.shape != other.shape:
         return False
-    return np.array_equal(one, other)
+    return np.array_equal(one[::_STEP], other[::_STEP]) and np.array_equal(one, other)

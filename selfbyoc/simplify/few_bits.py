@@ -110,17 +110,20 @@ def with_few_bits(
 
 
 class _Floats:
-    """Of a weight as levels in groups; of one that is read twice these are found once."""
+    """Of a weight as levels in groups; those of a shared table are kept for its product."""
 
     def __init__(self, group: int, levels_of: Callable[[Array, int, int], Levels]) -> None:
         self.group, self.levels_of = group, levels_of
-        self.known: dict[tuple[Expr, int], Levels] = {}
+        self.kept: dict[Expr, Levels] = {}
 
-    def __call__(self, node: Expr, weight: Array, bits: int, to: Editor) -> Expr:
+    def __call__(
+        self, node: Expr, weight: Array, bits: int, to: Editor, *, keeps: bool = False
+    ) -> Expr:
         """`node` is the constant."""
-        if (node, bits) not in self.known:
-            self.known[node, bits] = self.levels_of(weight, bits, self.group)
-        constants = map(to.constant, self.known[node, bits])
+        found = self.kept.get(node) or self.levels_of(weight, bits, self.group)
+        if keeps:
+            self.kept[node] = found
+        constants = map(to.constant, found)
         return to.emit("dequantize_groups", *constants, bits=bits, group=self.group)
 
 
@@ -129,7 +132,8 @@ def _rows_of_levels(made: Made, to: Editor, floats: _Floats, bits: int) -> Expr 
     table, is_shared = table_to_hold(made, to)
     if table is None or not takes(table):
         return None
-    held = floats(made.args[0], table, bits if is_shared else max(NAMES.values()), to)
+    bits = bits if is_shared else max(NAMES.values())
+    held = floats(made.args[0], table, bits, to, keeps=is_shared)
     return to.emit("embedding", held, made.args[1])
 
 

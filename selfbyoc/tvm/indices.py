@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import TensorLoad, dtype_of, region_buffer, tir, tvm, walk
+from . import GENERATION, TensorLoad, dtype_of, region_buffer, tir, tvm, walk
 from .rewrite import with_nodes
 from .types import Buffer, PrimExpr, PrimFunc, Stmt, TirNode
 
+# The mode of a `take` that was given none: an index out of range is an error, or anything.
+USUAL_MODE = "clip" if GENERATION == "relay" else "fast"
 _PARTS = ("a", "b", "value", "base", "condition", "true_value", "false_value")
 
 

@@ -162,6 +162,53 @@ def test_ids_out_of_range():
             library(np.full_like(IDS, UNITS))
 
 
+def test_without_the_composite():
+    """The op is TVM's to compute then."""
+    composites = [c for c in selfbyoc.BUILTIN if not c.name.startswith("embedding")]
+    for weights in ("float32", "float16", "int4"):
+        library = selfbyoc.build(
+            selfbyoc.from_onnx(tied()), weights=weights, composites=composites
+        )  # fmt: skip
+        assert len(library.report.counts) == 1
+        wanted = expected(table(), table())
+        atol = {"float32": 1e-5, "float16": 1e-2, "int4": 1.0}[weights]
+        np.testing.assert_allclose(library(IDS)[0], wanted, rtol=1e-4, atol=atol)
+        with pytest.raises(InputError, match=re.escape(f"{UNITS}")):
+            library(np.full_like(IDS, UNITS))
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "x86-64"])
+@pytest.mark.parametrize("weights", ["float32", "float16", "int4"])
+def test_of_another_cpu(cpu, weights):
+    """Vectors of 256 and of 128 bits, with and without instructions of halves."""
+    how = {"activations": "int8", "symmetric": True} if weights == "int4" else {}
+    library = selfbyoc.build(
+        selfbyoc.from_onnx(tied()), f"llvm -mcpu={cpu}", weights=weights, **how
+    )  # fmt: skip
+    assert len(library.report.counts) == 2
+    rows = as_floats(table(), 4, True) if how else table()
+    atol = {"float32": 1e-5, "float16": 1e-2, "int4": 0.05}[weights]
+    np.testing.assert_allclose(library(IDS)[0], expected(rows, rows), rtol=1e-4, atol=atol)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay has no mode beside it")
+def test_a_model_that_clips_by_itself():
+    """Ids out of range are no mistake there."""
+    from tvm import relax
+
+    rows = relax.const(table())
+    builder, ids = relax.BlockBuilder(), relax.Var("ids", relax.TensorType((1, 5), "int64"))
+    with builder.function("main", [ids]):
+        x = builder.emit(relax.op.take(rows, ids, axis=0, mode="clip"))
+        y = builder.emit(relax.op.matmul(x, relax.op.permute_dims(rows)))
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.report.counts == {"dense": 1}
+    found = library(np.array([[0, UNITS, -1, 3, 10**6]]))[0]
+    wanted = table()[[[0, UNITS - 1, 0, 3, UNITS - 1]]].astype("float64") @ table().T
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.skipif(GENERATION == "relay", reason="open sizes are Relax's")
 def test_of_any_length():
     mod = selfbyoc.from_onnx(tied(places="n"), sizes={"n": (1, 64)})

@@ -99,7 +99,7 @@ class Ways:
 
     def __init__(self, composite: Composite, graph: OpGraph, root: OpCall) -> None:
         self.composite, self.root, self.graph = composite, root, graph
-        self.matcher = Matcher(graph)
+        self.matcher = Matcher(graph, composite.kinds)
         self._made = self._matches()
         if len(composite.roots) > 1:  # one of them may be larger where another is smaller
             some = islice(self._made, MOST_WAYS)

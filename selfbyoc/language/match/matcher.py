@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from ...graph import Graph, OpCall, Value
@@ -17,6 +17,7 @@ from .miss import (
     ANOTHER,
     ATTRIBUTE,
     CONSTANT,
+    ELSEWHERE,
     INPUTS,
     KIND,
     LEAF,
@@ -32,10 +33,12 @@ from .miss import (
 
 
 class Matcher:
-    """Tries one pattern on one graph and remembers the nearest miss."""
+    """Tries one pattern on one graph and remembers the nearest miss; `kinds` of ops are those that
+    the pattern has.
+    """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, kinds: Collection[str] = ()) -> None:
+        self.graph, self.kinds = graph, kinds
         self.nearest = Nearest()
         self.blocks: dict[tuple[Node, int], Node] = {}  # of repetitions, by their number
 
@@ -107,7 +110,8 @@ class Matcher:
             return
         if call.kind != node.kind:
             names = f"op {node.kind}", f"op {call.kind}"
-            self.missed(bound, OTHER_KIND, KIND, call.name, *names)
+            near = ELSEWHERE if call.kind in self.kinds else OTHER_KIND
+            self.missed(bound, near, KIND, call.name, *names)
             return
         if index >= len(call.outputs) or call.outputs[index] is not value:
             wanted, found = f"output {index} of {node.kind}", "another of its outputs"

@@ -12,8 +12,9 @@ KIND, NO_OP, ATTRIBUTE, ANOTHER, CONSTANT, VALUE, INPUTS, OUTPUT, TWICE, READER 
 )  # fmt: skip
 RESULT = "the model's result"  # as who reads a value
 # How near a difference is to fitting, among those that got equally far: an op is nearer than an
-# input where an op is wanted, and one of the right kind nearer than one of another.
-LEAF, OTHER_KIND, RIGHT_KIND = range(3)
+# input where an op is wanted, and one of the right kind nearer than one of another. One of a kind
+# that the pattern has elsewhere is most often the other side of a sum or a product.
+LEAF, ELSEWHERE, OTHER_KIND, RIGHT_KIND = range(4)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...codegen.info.ops import Ops
@@ -14,29 +12,24 @@ from ...language.kernel import Kernel
 from ...language.match.match import Match
 from ...language.pattern import either, op
 from ...machine import Machine
-from ...ops import mathfn
-from ...tvm import dtype_of, tir
-from ...tvm.types import PrimExpr, Tensor
-from ..kernels.rows.compute import Dense, epilogue, factors, in_tiles, product, result
+from ...tvm.types import Tensor
+from ..kernels.rows.alone import plan_alone
+from ..kernels.rows.compute import (
+    Dense,
+    activation,
+    epilogue,
+    factors,
+    in_tiles,
+    product,
+    result,
+)
 from ..kernels.rows.forms import ProductPlan
-from ..kernels.rows.halves import machine_of, products_of, steps_of
 from ..kernels.rows.pack import pack_factor
-from ..kernels.rows.plan import lead_of, passes_of_one, plan_rows, product_plan
 from ..kernels.rows.schedule import schedule_dense
 from .sizes import check_sizes
 
 if TYPE_CHECKING:
     from ...language.nodes import Node
-
-ACTIVATIONS = {
-    "relu": lambda x: tir.Max(tir.const(0, dtype_of(x)), x),
-    "gelu": mathfn.gelu,
-}
-
-
-def activation(ops: Ops) -> Callable[[PrimExpr], PrimExpr]:
-    """The function of the op that is an activation, if there is one."""
-    return next((ACTIVATIONS[v.kind] for v in ops if v.kind in ACTIVATIONS), lambda x: x)
 
 
 def check_bias(match: Match) -> None:
@@ -90,13 +83,7 @@ def _pattern(x: Node, weight: Node, bias: Node, residual: Node) -> Node:
 
 
 def _plan(ops: Ops, machine: Machine) -> ProductPlan:
-    shape, dtype = ops.dense.outputs[0]
-    products = products_of(ops, "weight", machine)
-    machine, depth = machine_of(machine, products), steps_of(ops.dense.inputs[0][0][-1], products)
-    rows = plan_rows(lead_of(shape), depth, shape[-1], dtype, machine)
-    passes = passes_of_one(rows, depth, machine)
-    found = product_plan(rows, depth, shape[-1], dtype, machine, "outputs", passes=passes)
-    return replace(found, products=products)
+    return plan_alone(ops, "weight", machine)
 
 
 def _compute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...language.case import Case
@@ -90,11 +91,11 @@ gated_dense = Composite(
 def _few_bits_pattern(
     x: Node, levels: Node, scale: Node, zero: Node, up_levels: Node, up_scale: Node, up_zero: Node
 ) -> Node:
-    def product(*weight: Node) -> Node:
-        rows = either(op.fake_quantize_groups(x), x)
-        return op.dense(rows, op.dequantize_groups(*weight))
+    def both(rows: Callable[[], Node]) -> Node:
+        weights = (levels, scale, zero), (up_levels, up_scale, up_zero)
+        return _gated(*(op.dense(rows(), op.dequantize_groups(*weight)) for weight in weights))
 
-    return _gated(product(levels, scale, zero), product(up_levels, up_scale, up_zero))
+    return either(both(lambda: op.fake_quantize_groups(x)), both(lambda: x))
 
 
 def _check_few_bits(match: Match) -> None:
@@ -104,7 +105,6 @@ def _check_few_bits(match: Match) -> None:
     for kind in ("dequantize_groups", "fake_quantize_groups"):
         attrs = [call.attrs for call in match.of(kind)]
         require(attrs[1:] in ([], attrs[:1]), f"{kind} of {' and of '.join(map(str, attrs))}")
-    require(len(match.of("fake_quantize_groups")) != 1, "the rows of one are levels, not the other")
 
 
 def _levels(

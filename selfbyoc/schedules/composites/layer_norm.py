@@ -14,7 +14,7 @@ from ...language.pattern import either, op
 from ...machine import Machine
 from ...tvm import te
 from ...tvm.types import Schedule, Shape, Tensor
-from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
+from ..kernels.rows.compute import Dense, activation, epilogue, in_tiles, product, result
 from ..kernels.rows.halves import machine_of, products_of, rounded_words, steps_of
 from ..kernels.rows.melt import melt_rows
 from ..kernels.rows.normal import NormalPlan, normal_plan
@@ -23,7 +23,7 @@ from ..kernels.rows.rowwise import Rowwise, RowwisePlan, Stages, rowwise_plan
 from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
 from ..kernels.rows.schedule import prepare, schedule_normal
-from .dense import activation, check_bias, check_held, held, of_halves
+from .dense import check_bias, check_held, held, of_halves
 
 if TYPE_CHECKING:
     from ...language.nodes import Node

@@ -96,7 +96,7 @@ def test_every_number_of_a_plan_is_looked_at(family):
     family, or a field, is noticed.
     """
     rng, seen, noticed = Random(7), Counter(), Counter()
-    for drawn in some(family, rng, 30):
+    for drawn in some(family, rng, 40):
         _, cpu = machines.draw(rng)
         ops = drawn.ops(dict.fromkeys(drawn.packable))
         plan = drawn.composite.kernel.plan(ops, cpu)
@@ -105,7 +105,7 @@ def test_every_number_of_a_plan_is_looked_at(family):
             for other in others:
                 seen[name] += 1
                 noticed[name] += is_faulty(changed(plan, path, other), ops, cpu)
-    assert sum(seen.values()) >= 250
+    assert sum(seen.values()) >= 300
     assert set(seen) - set(+noticed) <= FREE
 
 

@@ -14,7 +14,9 @@ from functools import partial
 
 from ....codegen.elementwise import staged
 from ....codegen.info.op_record import TensorInfo
-from ....tvm import te, tir
+from ....codegen.info.ops import Ops
+from ....ops import mathfn
+from ....tvm import dtype_of, te, tir
 from ....tvm.own_ops import dot
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import extents, reduce_axes
@@ -53,6 +55,19 @@ class Dense:
     outputs: Tensor
     result: Tensor
     normal: Rowwise | None = None
+
+
+ACTIVATIONS = {
+    "gelu": mathfn.gelu,
+    "gelu_tanh": mathfn.gelu_tanh,
+    "relu": lambda x: tir.Max(tir.const(0, dtype_of(x)), x),
+    "silu": mathfn.silu,
+}
+
+
+def activation(ops: Ops) -> Callable[[PrimExpr], PrimExpr]:
+    """The function of the op that is an activation, if there is one."""
+    return next((ACTIVATIONS[v.kind] for v in ops if v.kind in ACTIVATIONS), lambda x: x)
 
 
 def in_tiles(x: Tensor, rows: Rows) -> Callable[..., PrimExpr]:

@@ -6,32 +6,26 @@ is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ....codegen.info.op_record import TensorInfo
 from ....codegen.info.ops import Ops
 from ....machine import Machine
-from ....ops import mathfn
 from ....tvm import te
 from ....tvm.types import PrimExpr, Schedule, Tensor
 from ...steps.faults import Faults
-from .compute import Product, factors, in_tiles, product, result, unit_of
+from .alone import plan_alone
+from .compute import Product, activation, factors, in_tiles, product, result, unit_of
 from .forms import ProductPlan
-from .halves import machine_of, products_of, steps_of
+from .halves import products_of
 from .pack import pack_factor
-from .plan import lead_of, passes_of_one, plan_rows, product_plan
 from .product import product_at
 from .schedule import in_parallel, prepare, store
 from .tiles import tile_rows
 
 WEIGHTS = ("gate", "up")
-ACTIVATIONS = {
-    "gelu": mathfn.gelu,
-    "gelu_tanh": mathfn.gelu_tanh,
-    "silu": lambda x: x * mathfn.sigmoid(x),
-}
 
 
 @dataclass(frozen=True)
@@ -62,11 +56,6 @@ class Gated:
     first: Tensor | None = None
 
 
-def activation(ops: Ops) -> Callable[[PrimExpr], PrimExpr]:
-    """Of the gate."""
-    return next(ACTIVATIONS[call.kind] for call in ops if call.kind in ACTIVATIONS)
-
-
 def gate_first(sums: Tensor, ops: Ops) -> Tensor:
     """What the gate makes, in tiles."""
     of_gate = activation(ops)
@@ -91,13 +80,7 @@ def gated(
 
 def plan(ops: Ops, machine: Machine) -> GatedPlan:
     """As of one product of as many units."""
-    shape, dtype = ops.dense.outputs[0]
-    products = products_of(ops, WEIGHTS[0], machine)
-    machine, depth = machine_of(machine, products), steps_of(ops.dense.inputs[0][0][-1], products)
-    rows = plan_rows(lead_of(shape), depth, shape[-1], dtype, machine)
-    passes = passes_of_one(rows, depth, machine)
-    found = product_plan(rows, depth, shape[-1], dtype, machine, "outputs", passes=passes)
-    return GatedPlan(replace(found, products=products))
+    return GatedPlan(plan_alone(ops, WEIGHTS[0], machine))
 
 
 def compute(
