@@ -91,7 +91,7 @@ class Composite:
     outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     roots: tuple[Node, ...] = field(init=False, repr=False, compare=False)  # the last ops
-    kinds: frozenset[str] = field(init=False, repr=False, compare=False)  # of all ops in the pattern
+    kinds: frozenset[str] = field(init=False, repr=False, compare=False)  # of all its ops
     # Whether it may fit in several ways at one op: with more ops or fewer, or with others
     grows: bool = field(init=False, repr=False, compare=False)
 
