@@ -96,7 +96,7 @@ def test_every_number_of_a_plan_is_looked_at(family):
     family, or a field, is noticed.
     """
     rng, seen, noticed = Random(7), Counter(), Counter()
-    for drawn in some(family, rng, 40):
+    for drawn in some(family, rng, 80):
         _, cpu = machines.draw(rng)
         ops = drawn.ops(dict.fromkeys(drawn.packable))
         plan = drawn.composite.kernel.plan(ops, cpu)
