@@ -81,7 +81,7 @@ class Draw:
 
     def weights_of_one(self, name: str, plan: Any) -> int:
         """How many weights an element of a packed argument holds: a word has some of few bits."""
-        bits = [int(op.attrs["bits"]) for op in self.match.ops if "bits" in op.attrs]
+        bits = {int(op.attrs["bits"]) for op in self.match.ops if "bits" in op.attrs}
         value, found = self.match.args[name], str(self._packed(name, plan).dtype)
         each = _bits(value.held if found == "int32" and value.held else value.dtype)
         if each == 8 and bits:  # of weights; scales and zero points are no bytes

@@ -350,7 +350,7 @@ _PLAIN = Rule(_elementwise, _elementwise_to)
 _NORM = Rule(_along, _along_to, _rows)
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("add", "multiply", "divide", "right_shift"), _PLAIN),
-    **dict.fromkeys(("relu", "clip", "silu", "hard_swish", "gelu", "gelu_tanh"), _PLAIN),
+    **dict.fromkeys(("relu", "clip", "silu", "hard_swish", "gelu", "gelu_tanh", "tanh"), _PLAIN),
     **dict.fromkeys(("cast", "half_weight", "half_factor", "round", "requantize"), _PLAIN),
     **dict.fromkeys(("bias_add", "batch_norm"), Rule(_along, _along_to)),
     **dict.fromkeys(("dequantize", "quantize"), Rule(_levels, _levels_to)),

@@ -81,7 +81,7 @@ def moved(func):
 
 # Decisions of which any is right: what runs in parallel, which loop is outside, what is unrolled.
 FREE = {
-    "BlockPlan.panels_outside", "BlockPlan.parallel", "ChannelPlan.blocks_alone",
+    "BlockPlan.panels_outside", "BlockPlan.parallel", "BlockPlan.parts", "ChannelPlan.blocks_alone",
     "ChannelPlan.is_flat", "DepthwisePlan.by_rows", "FewPlan.parallel", "PointwisePlan.by_channels",
     "ProductPlan.melted", "ProductPlan.parallel", "ProductPlan.passes",
     "ProductPlan.rows_first", "ResizePlan.by_image", "RowPlan.by_image", "RowwisePlan.parallel",
