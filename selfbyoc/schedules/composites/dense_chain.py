@@ -22,6 +22,7 @@ from ..kernels.bfloat16 import WORD
 from ..kernels.rows.compute import Dense, Product, epilogue, factors, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.halves import (
+    become_floats,
     blocks_of_words,
     machine_of,
     products_of,
@@ -110,10 +111,17 @@ def _plan(ops: Ops, machine: Machine) -> ChainPlan:
     depths = ops.dense.inputs[0][0][-1], hidden[-1]
     steps = [steps_of(depth, kind) for depth, kind in zip(depths, kinds, strict=True)]
     cpus = [machine_of(machine, kind) for kind in kinds]
-    rows = plan_rows(lead_of(hidden), steps[0], hidden[-1], dtype, cpus[0], steps[1])
+    halves = [become_floats(ops, w, kind) for w, kind in zip(("w1", "w2"), kinds, strict=True)]
+    rows = plan_rows(
+        lead_of(hidden), steps[0], hidden[-1], dtype, cpus[0], steps[1], halves=all(halves)
+    )
     passes = passes_over(rows, hidden[-1], machine)
-    first = product_plan(rows, steps[0], hidden[-1], dtype, cpus[0], "hidden", passes=passes)
-    second = product_plan(rows, steps[1], shape[-1], dtype, cpus[1], "outputs", passes=passes)
+    first = product_plan(
+        rows, steps[0], hidden[-1], dtype, cpus[0], "hidden", passes=passes, halves=halves[0]
+    )
+    second = product_plan(
+        rows, steps[1], shape[-1], dtype, cpus[1], "outputs", passes=passes, halves=halves[1]
+    )
     return ChainPlan(replace(first, products=kinds[0]), replace(second, products=kinds[1]))
 
 

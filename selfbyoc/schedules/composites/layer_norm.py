@@ -15,7 +15,7 @@ from ...machine import Machine
 from ...tvm import te
 from ...tvm.types import Schedule, Shape, Tensor
 from ..kernels.rows.compute import Dense, activation, epilogue, in_tiles, product, result
-from ..kernels.rows.halves import machine_of, products_of, rounded_words, steps_of
+from ..kernels.rows.halves import become_floats, machine_of, products_of, rounded_words, steps_of
 from ..kernels.rows.melt import melt_rows
 from ..kernels.rows.normal import NormalPlan, normal_plan
 from ..kernels.rows.pack import pack_factor
@@ -62,7 +62,8 @@ def dense_plan(ops: Ops, machine: Machine) -> NormalPlan:
     (shape, dtype), count = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     products = products_of(ops, "weight", machine)
     machine, depth = machine_of(machine, products), steps_of(count, products)
-    found = normal_plan(shape, depth, dtype, machine, count)
+    halves = become_floats(ops, "weight", products)
+    found = normal_plan(shape, depth, dtype, machine, count, halves)
     return replace(found, product=replace(found.product, products=products))
 
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from ....codegen.info.ops import Ops, Packing
 from ....machine import Machine
+from ....ops.half_weights import WIDENS
 from ....tvm import te, tir
 from ....tvm.own_ops import BFLOATS, LEVELS_OF, word_of_bfloat16
 from ....tvm.types import Block, PrimExpr, Schedule, Tensor
@@ -29,6 +30,12 @@ def products_of(ops: Ops, arg: str, cpu: Machine) -> str:
         if packing.arg == arg and dtype == "bfloat16" and depth > 1:
             return _as_packed(packing, depth, cpu)
     return ""
+
+
+def become_floats(ops: Ops, arg: str, products: str) -> bool:
+    """Whether an argument is a weight of halves that is multiplied as floats."""
+    wide = [call for kind in WIDENS for call in ops.of(kind)]
+    return not products and any(ops.packing(call, 0).arg == arg for call in wide)
 
 
 def _as_packed(packing: Packing, depth: int, cpu: Machine) -> str:

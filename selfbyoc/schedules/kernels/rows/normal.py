@@ -38,16 +38,21 @@ class NormalPlan:
 
 
 def normal_plan(
-    shape: Shape, depth: int, dtype: str, cpu: Machine, count: int | None = None
+    shape: Shape,
+    depth: int,
+    dtype: str,
+    cpu: Machine,
+    count: int | None = None,
+    halves: bool = False,
 ) -> NormalPlan:
     """Of a result of this shape, summed over `depth` in `dtype`, of rows of as many elements, or of
-    `count`. Where every core has rows of its own, as the weight stays in L2, a task normalises its
-    rows itself.
+    `count`; `halves`: by a weight of these, which become floats. Where every core has rows of its
+    own, as the weight stays in L2, a task normalises its rows itself.
     """
     units = shape[-1]
-    rows = plan_rows(lead_of(shape), depth, units, dtype, cpu)
+    rows = plan_rows(lead_of(shape), depth, units, dtype, cpu, halves=halves)
     melted = melted_tiles(rows, depth, units, cpu)
-    product = product_plan(rows, depth, units, dtype, cpu, "outputs", melted)
+    product = product_plan(rows, depth, units, dtype, cpu, "outputs", melted, halves=halves)
     tiles = (*rows.tiles, rows.height)
     normal = rowwise_plan(tiles, depth if count is None else count, cpu, within=bool(melted))
     return NormalPlan(normal, product)

@@ -14,10 +14,8 @@ from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
 from .forms import ProductPlan, block_vectors, paired_blocks
 from .layout import Rows, numbered, rows_in_tiles
+from .register_tiles import MOST_ROWS, MOST_WIDE_BLOCKS, cycles, most_wide_blocks, tiles_of
 
-MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
-# Blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster.
-MOST_WIDE_BLOCKS = 4
 MOST_PIECE = 256  # of k: sums of fewer terms are more accurate, too (4e-7, not 3e-6)
 LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 # A task of rows reads the whole weight: it has to stay in L2, and few rows are not worth it.
@@ -26,23 +24,31 @@ LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 LEAST_ROWS = 16
 MOST_PARTS = 8  # of a symbolic number of rows: each number of them is another kernel
 MOST_UNEVEN_ROWS = 8 / 7  # time of the busiest core of such tasks, where all might be equally busy
-OF_FEW_ROWS = 0.08  # of the time of a tile of one row is for reading its weight
 LEAST_PASS = 64  # rows of a pass over a weight: fewer wait for it
 MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
 
 
 def plan_rows(
-    lead: Shape, depth: int, units: int, dtype: str, cpu: Machine, deepest: int = 0
+    lead: Shape,
+    depth: int,
+    units: int,
+    dtype: str,
+    cpu: Machine,
+    deepest: int = 0,
+    halves: bool = False,
 ) -> Rows:
     """The rows of a product in tiles as high as its register tile; `deepest` is the k of a later
-    one that has more.
+    one that has more, `halves`: its weight is of halves, which become floats.
     """
     blocks = paired_blocks(units)
     count = math.prod(lead)
 
     def cost(height: int) -> tuple[float, float, int]:
-        waste = _in_tiles(lead, height, depth, cpu).padded / count
-        fastest = min(_cycles(t, cpu) / t.sums for t in tiles_of(height, blocks, dtype, cpu))
+        rows = _in_tiles(lead, height, depth, cpu)
+        waste = rows.padded / count
+        widest = most_wide_blocks(rows, halves, cpu)
+        fitting = tiles_of(height, blocks, dtype, cpu, widest)
+        fastest = min(cycles(t, cpu) / t.sums for t in fitting)
         return round(waste * fastest, 4), waste, -height
 
     most = MOST_ROWS if for_every_size() else min(MOST_ROWS, count)
@@ -87,28 +93,6 @@ def _rows_held(size: int, cpu: Machine) -> int:
     return cpu.l2_bytes * 3 // 4 // (4 * size)
 
 
-def tiles_of(
-    height: int, blocks: int, dtype: str, cpu: Machine, widest: int = MOST_WIDE_BLOCKS
-) -> list[RegisterTile]:
-    """The register tiles of so many rows that fit."""
-    vectors = block_vectors(cpu, dtype)
-    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, widest)]
-    # Of one row, the row's element is held and the weight's vectors are read in turn.
-    fitting = [t for t in found if t.fits(cpu, 1 if height == 1 else None)]
-    return fitting or [RegisterTile(height, vectors)]
-
-
-def _cycles(tile: RegisterTile, cpu: Machine) -> float:
-    """Of a step of k, with what the core waits for sums: with fewer than twice those in flight it
-    does (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 88%, 4 x 2 84%; of AVX-512
-    8 x 2 91%, 8 x 3 and 6 x 4 90%; Cascade Lake, Nov 2026). And the fewer rows, the more of the
-    weight it reads for each (384 and 768 to 384..3072, 48 and 120 rows, beside tiles of 8: of 2
-    rows 1.04, of 3 1.02, of 4 1.01; Zen 4, Nov 2026).
-    """
-    missing = max(0.0, 2 - tile.sums / cpu.in_flight)
-    return tile.cycles(cpu) * (1 + missing / 6) * (1 + OF_FEW_ROWS / tile.rows)
-
-
 def product_plan(
     rows: Rows,
     depth: int,
@@ -119,10 +103,13 @@ def product_plan(
     melted: int = 0,
     passes: int = 0,
     widest: int = MOST_WIDE_BLOCKS,
+    halves: bool = False,
 ) -> ProductPlan:
     """The plan of one product. `melted`: tiles of a task that computes its rows itself; `passes`:
-    over the weight, one after the other; `widest`: blocks of a tile, at most.
+    over the weight, one after the other; `widest`: blocks of a tile, at most; `halves`: its weight
+    is of halves, which become floats.
     """
+    widest = min(widest, most_wide_blocks(rows, halves, cpu))
     blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
     found = numbered(rows.lead, rows.height)
@@ -216,7 +203,7 @@ def _panels(
         tile, group = size
         panels = vectors // tile.vectors
         tasks = tiles // group * panels
-        share = -(-tasks // cpu.cores) * group * _cycles(tile, cpu)
+        share = -(-tasks // cpu.cores) * group * cycles(tile, cpu)
         # A group of one tile has nothing that shares its panel.
         return share * (1 + 1 / (8 * group)), -group
 

@@ -15,7 +15,8 @@ from ....steps.blocks import divisor
 from ....steps.faults import Faults, unlike
 from ...words import machine_of_words
 from ..forms import ProductPlan
-from ..plan import MOST_WIDE_BLOCKS, lead_of, passes_of_one, plan_rows, product_plan
+from ..plan import lead_of, passes_of_one, plan_rows, product_plan
+from ..register_tiles import MOST_WIDE_BLOCKS
 from .words import BYTES, WORD, whole_groups
 
 HALF = (1 << 15) - 1  # the largest sum of 16 bits
