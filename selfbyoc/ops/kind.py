@@ -118,10 +118,17 @@ def in_both(name: str, attrs: ReadAttrs = none, **others: Any) -> dict[str, Any]
     return {"relay": form(name, attrs, **others), "relax": form(name, attrs, **others)}
 
 
-def broadcast(tensor: Tensor, out_index: Sequence[PrimExpr]) -> PrimExpr:
-    """Read a tensor at an index of a shape that it broadcasts to."""
+def broadcast(tensor: Tensor, out_index: Sequence[PrimExpr], own: int = 0) -> PrimExpr:
+    """Read a tensor at an index of a shape that it broadcasts to, but for so many of its last axes:
+    these are its own.
+    """
     index = out_index[len(out_index) - len(tensor.shape) :]
-    return tensor(*(0 if is_one(e) else i for e, i in zip(tensor.shape, index, strict=True)))
+    last = len(index) - own
+    read = (
+        0 if n < last and is_one(extent) else i
+        for n, (extent, i) in enumerate(zip(tensor.shape, index, strict=True))
+    )
+    return tensor(*read)
 
 
 def is_one(extent: PrimExpr) -> bool:

@@ -63,7 +63,7 @@ def sums_of(
 
     def right(batch: Sequence[PrimExpr], panel: PrimExpr, column: PrimExpr) -> PrimExpr:
         if panels is not None:
-            return broadcast(panels, (*batch, panel, k, column))
+            return broadcast(panels, (*batch, panel, k, column), own=3)
         return broadcast(sides.y, (*batch, k, panel * plan.width + column))
 
     def summed(*i: PrimExpr) -> PrimExpr:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView
-from ....language.decisions import choose, is_symbolic
+from ....language.decisions import choose, for_every_size, is_symbolic
 from ....machine import Machine
 from ....tvm.types import Shape
 from ...steps.candidates import best, divisors
@@ -17,6 +17,7 @@ from ...steps.tiles import RegisterTile
 
 MOST_VECTORS = 4  # of a row of a tile
 MOST_ROWS = 16
+MOST_OF_OTHERS = 1 << 16  # rows or columns of a tile, where any fits
 # Cycles to lay an element of the right side out, one by one; to load and add it is a fraction.
 PACK_CYCLES = 1.5
 
@@ -74,7 +75,8 @@ class MatmulPlan:
         yield from unlike("extents", own, (tuple(batch), rows, columns, depth_of(matmul)))
         yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from spilled(self.tile, cpu)
-        yield from outside("rows of a tile", self.height, 1, min(MOST_ROWS, self.rows))
+        most = MOST_ROWS if for_every_size() else min(MOST_ROWS, self.rows)
+        yield from outside("rows of a tile", self.height, 1, most)
         yield from undivided("tiles", self.tiles, self.groups)
         yield from undivided("columns of a panel", self.width, self.vector)
         if not self.packed:  # nothing tells what is outside
@@ -141,10 +143,13 @@ def _widths(columns: int, vector: int) -> list[tuple[int, bool]]:
 
 
 def _most_of(count: int) -> int:
-    """Rows or columns that a tile may have of so many. Of a symbolic number two tiles are needed:
-    a loop of one turn is none, and another kernel.
+    """Rows or columns that a tile may have of so many: any, where a tile of other sizes has to fit
+    this one; of a symbolic number by itself two tiles, as a loop of one turn is none, and another
+    kernel.
     """
-    return max(count // 2, 1) if is_symbolic(count) else count
+    if not is_symbolic(count):
+        return count
+    return MOST_OF_OTHERS if for_every_size() else max(count // 2, 1)
 
 
 def _in_groups(one: MatmulPlan, cpu: Machine) -> list[MatmulPlan]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....language.decisions import is_symbolic
 from ....tvm.types import Loop, Schedule
 from ...steps.blocks import Facts, others, stored_at_once
 from ...steps.loops import start_sums, vectorize, vectorize_copy, vectorize_row
@@ -53,9 +54,12 @@ def product(sch: Schedule, found: MatmulStages, plan: MatmulPlan, joined: Sequen
 
 
 def _stored(sch: Schedule, found: MatmulStages, plan: MatmulPlan) -> None:
-    """A tile of the result, in vectors."""
+    """A tile of the result, in vectors; all of them, if there may be any number of columns."""
     *_, row, column = sch.get_loops(found.result)
     sch.unroll(row)
+    if is_symbolic(plan.columns):
+        several, column = sch.split(column, [plan.width // plan.vector, plan.vector])
+        sch.unroll(several)
     vectorize(sch, column, plan.vector)
 
 
