@@ -15,7 +15,7 @@ from .embeddings import with_shared_tables
 from .factors import factors_of_queries
 from .gathered_levels import rows_of_levels
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
-from .grouped_queries import grouped_queries
+from .grouped_queries import VIEWS, grouped_queries
 from .halves import with_floats
 from .levels import LevelsAsRead
 from .means import MeansOfImages
@@ -24,6 +24,7 @@ from .padding import padded_by_itself
 from .regions import in_regions
 from .rotary import rotated_halves
 from .taps import without_idle_taps
+from .views_of_batches import views_of_batches
 from .where import where
 
 _LEVELS = ("dequantize", "quantize")
@@ -45,6 +46,7 @@ REWRITINGS = (
     where(("negative",), lambda: rotated_halves),
     where(("broadcast_to",), lambda: grouped_queries),
     where(("reshape",), lambda: between_reshapes),
+    where(VIEWS, lambda: views_of_batches),
     where(("matmul", "batch_matmul"), lambda: factors_of_queries),
     where(("conv2d",), lambda: without_idle_taps),
     where(("conv2d",), lambda: in_regions),

@@ -189,7 +189,7 @@ class _Groups:
             return self.of(inner)
         if made.kind in ALONG_ROWS:
             found = self.of(made.args[0])
-            if found is None or _axes(made) not in ((-1,), (len(shape) - 1,)):
+            if found is None or axes_of(made) not in ((-1,), (len(shape) - 1,)):
                 return None
             # It may have fewer axes now, of which this is the last all the same.
             return to.again(made, [found], axis=-1 if made.kind == "softmax" else [-1])
@@ -236,7 +236,7 @@ class _Groups:
         return to.emit("reshape", spread, shape=(*ones, 1, rows * self.times, columns))
 
 
-def _axes(made: Made) -> tuple[int, ...]:
+def axes_of(made: Made) -> tuple[int, ...]:
     """The axes that an op goes along; none, where its result loses them."""
     if not made.attrs.get("keepdims", True):
         return ()
