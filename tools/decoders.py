@@ -1,6 +1,8 @@
 """Decoders of transformers, by family and by what their weights are: the page's table.
 
     python tools/decoders.py [FAMILY ...] > docs/reports/decoders.md      (.venv-zoo, ten minutes)
+    python tools/decoders.py --optimum > docs/reports/exported-decoders.md    (beside optimum-onnx,
+                                                 whose transformers is an older one; ten minutes)
 
 Two layers of seeded random weights each. Logits are compared with PyTorch's in float64, of the
 weights that the library has (levels of few bits are floats again there), of a prompt in one piece,
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import copy
 import itertools
+import tempfile
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +27,7 @@ import selfbyoc
 from selfbyoc.errors import SelfbyocError
 from selfbyoc.simplify.few_bits import NAMES, in_groups, takes
 
-VOCABULARY, TOKENS, PROMPT, BOUND, GROUP = 500, 64, 10, 128, 32
+VOCABULARY, TOKENS, PROMPT, BOUND, PIECE, GROUP = 500, 64, 10, 128, 64, 32
 SIZES = {
     "vocab_size": VOCABULARY, "hidden_size": 128, "intermediate_size": 256,
     "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 256,
@@ -56,6 +59,7 @@ HELD: dict[str, dict[str, Any]] = {
     "int8": {"weights": "int8", "group": GROUP},
     "int4": {"weights": "int4", "group": GROUP},
 }
+OF_FILES = " of the ONNX file that optimum writes for each (`text-generation-with-past`)"
 PIECES = ([40], [5, 1, 1, 7, 26], [1] * 40)
 
 
@@ -92,10 +96,22 @@ def _floats(levels: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarr
     return (levels - of_each(zero)) * of_each(scale)
 
 
-def cells(family: str) -> Iterator[str]:
+def exported(model: torch.nn.Module) -> selfbyoc.tvm.types.IRModule:
+    """The model out of the ONNX file that optimum writes, with its caches as inputs."""
+    from optimum.exporters.onnx import main_export
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(f"{folder}/model")
+        told = {"task": "text-generation-with-past", "library_name": "transformers"}
+        main_export(f"{folder}/model", output=f"{folder}/onnx", do_validation=False, **told)
+        sizes: dict[str, Any] = {"batch_size": 1, "sequence_length": (1, PIECE)}
+        return selfbyoc.from_onnx(f"{folder}/onnx/model.onnx", sizes=sizes)
+
+
+def cells(family: str, by_optimum: bool) -> Iterator[str]:
     """Of each way to hold weights, the largest error and tokens that differ; then the kernels."""
     model = model_of(family)
-    mod = selfbyoc.decoding(model, bound=BOUND, piece=64)
+    mod = selfbyoc.decoding(exported(model) if by_optimum else model, bound=BOUND, piece=PIECE)
     ids = np.random.default_rng(1).integers(0, VOCABULARY, 40)
     kernels = ""
     for weights, how in HELD.items():
@@ -131,11 +147,13 @@ def main() -> None:
     """The page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("families", nargs="*", metavar="FAMILY", choices=[[], *FAMILIES])
-    asked = parser.parse_args().families or list(FAMILIES)
-    print("# Decoders of transformers\n")
+    parser.add_argument("--optimum", action="store_true", help="out of the ONNX files it writes")
+    given = parser.parse_args()
+    asked = given.families or list(FAMILIES)
+    print(f"# Decoders of transformers{', as optimum exports them' if given.optimum else ''}\n")
     print(
         "Written by `tools/decoders.py`: two layers of seeded random weights, built by "
-        "`selfbyoc.decoding`; transformers "
+        f"`selfbyoc.decoding`{OF_FILES if given.optimum else ''}; transformers "
         f"{transformers.__version__}. Of each way to hold the weights of dense layers (groups of "
         f"{GROUP}) the largest error of a logit, over the largest, against PyTorch in float64 "
         "with the same weights: a prompt in one piece, in pieces and token by token. "
@@ -146,8 +164,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for family in asked:
         try:
-            print(f"| {family} |", " | ".join(cells(family)), "|", flush=True)
-        except SelfbyocError as err:
+            print(f"| {family} |", " | ".join(cells(family, given.optimum)), "|", flush=True)
+        except (SelfbyocError, ValueError) as err:  # ValueError: optimum does not know the family
             print(f"| {family} | {type(err).__name__}: {err} |", flush=True)
 
 

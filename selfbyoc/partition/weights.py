@@ -1,6 +1,9 @@
 """Weights rounded to half precision, in a partitioned module: each constant that a convolution, a
 product or a look-up reads holds what float16 can say of it, still as float32, so that all computes
 stay as they are. The file then holds it in half the bytes (runtime/half.py).
+
+What is multiplied without a sum is no weight: the frequencies of rotary embedding, by which models
+multiply positions, would be off by a turn after some thousand tokens.
 """
 
 from __future__ import annotations
@@ -95,11 +98,18 @@ def _reader(
             pairs = zip(op.inputs, inside[name].inputs, strict=True)
             if any(v is value and _reader(inside[name], p, {}, {}) for v, p in pairs):
                 return titles[name]
-        elif op.kind in _READERS:
+        elif op.kind in _READERS and not _is_outer(op):
             return op.name
         elif op.kind in _PASS_ON and (later := _reader(graph, op.outputs[0], inside, titles)):
             return later
     return ""
+
+
+def _is_outer(op: OpCall) -> bool:
+    """Whether it is a product of matrices that sums nothing up."""
+    if op.kind not in ("dense", "batch_matmul", "matmul"):
+        return False
+    return op.inputs[0].shape[-2 if op.attrs.get("transpose_a") else -1] == 1
 
 
 def _called(op: OpCall) -> str:

@@ -105,6 +105,28 @@ def test_a_copy_of_it(files):
     np.testing.assert_array_equal(again(given["x"])[0], library(given["x"])[0])
 
 
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_frequencies_of_positions_are_no_weights(is_dense, tmp_path):
+    """As rotary embedding has them: rounded, position 3000 would be off by half a turn."""
+    positions, count = np.arange(2500, 3000, dtype="float32"), 1024
+    frequencies = (1e4 ** -np.linspace(0, 1, count)).astype("float32")
+    x, w = positions.reshape(-1, 1), frequencies.reshape(-1, 1)
+    if not is_dense:
+        x, w = x.reshape(1, 1, -1), w.reshape(1, -1, 1)
+
+    def program(x, w):
+        return op.dense(x, w) if is_dense else op.batch_matmul(w, x)
+
+    library = selfbyoc.build(
+        emit(program, {"x": x.shape, "w": w.shape}, {"w": w}), weights="float16"
+    )
+    library.export_library(tmp_path / "angles.so")
+    wanted = np.outer(positions, frequencies.astype("float64"))
+    wanted = wanted if is_dense else wanted.T[None]
+    for found in (library(x)[0], selfbyoc.load(tmp_path / "angles.so")(x)[0]):
+        np.testing.assert_allclose(found, wanted, atol=3000 * 2**-23)
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 def test_convolutions(stride, tmp_path):
     """Of stride 1 by Winograd: its transformed weights are what is rounded, and amplified."""
