@@ -165,7 +165,7 @@ def main() -> None:
     for family in asked:
         try:
             print(f"| {family} |", " | ".join(cells(family, given.optimum)), "|", flush=True)
-        except (SelfbyocError, ValueError) as err:  # ValueError: optimum does not know the family
+        except (SelfbyocError, RuntimeError, ValueError) as err:  # optimum's, and its traces'
             print(f"| {family} | {type(err).__name__}: {err} |", flush=True)
 
 

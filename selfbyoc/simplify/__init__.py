@@ -17,6 +17,7 @@ from .gathered_levels import rows_of_levels
 from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
 from .grouped_queries import VIEWS, grouped_queries
 from .halves import with_floats
+from .hidden_scores import hidden_scores
 from .levels import LevelsAsRead
 from .means import MeansOfImages
 from .one_row import ImagesOfOneRow
@@ -43,6 +44,7 @@ REWRITINGS = (
     lambda mod: rewritten(mod, without_branches),
     lambda mod: rewritten(mod, ImagesOfOneRow()),
     where(("where",), lambda: made_choices),
+    where(("softmax",), lambda: hidden_scores),
     where(("negative",), lambda: rotated_halves),
     where(("broadcast_to",), lambda: grouped_queries),
     where(("reshape",), lambda: between_reshapes),

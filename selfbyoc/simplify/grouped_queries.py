@@ -226,14 +226,14 @@ class _Groups:
         groups = self.shape(arg) if are_same(full[-3:-1], whole[-3:-1]) else None
         if groups is not None and are_same(full[:-ndim], [1] * len(full[:-ndim])):
             return _viewed(arg, [*[1] * (ndim - len(groups)), *groups][-ndim:], to)
-        if any(extent != 1 for extent in lead):
+        if lead[-1] != 1 or any(extent != 1 for extent in full[:-ndim]):
             return None
-        ones = [1] * (ndim - 3)
+        outer = [*[1] * (ndim - len(full)), *full][-ndim:-3]  # a mask of each sentence
         if rows == 1:
-            return _viewed(arg, (*ones, 1, 1, columns), to)
-        spread = to.emit("reshape", arg, shape=(*ones, 1, 1, rows, columns))
-        spread = to.emit("broadcast_to", spread, shape=(*ones, 1, self.times, rows, columns))
-        return to.emit("reshape", spread, shape=(*ones, 1, rows * self.times, columns))
+            return _viewed(arg, (*outer, 1, 1, columns), to)
+        spread = to.emit("reshape", arg, shape=(*outer, 1, 1, rows, columns))
+        spread = to.emit("broadcast_to", spread, shape=(*outer, 1, self.times, rows, columns))
+        return to.emit("reshape", spread, shape=(*outer, 1, rows * self.times, columns))
 
 
 def axes_of(made: Made) -> tuple[int, ...]:

@@ -177,3 +177,30 @@ def test_four_axes():
     assert (
         first_wrong(found[0], expected(**{**arrays, "q": arrays["q"][0]}), "float32", KEYS) is None
     )
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="its products have three axes")
+@pytest.mark.parametrize("rows", [1, QUERIES])
+@pytest.mark.parametrize("sentences", [1, 2])
+def test_a_mask_of_each_sentence(sentences, rows):
+    """Sentences of several lengths in a batch, with what fills them hidden."""
+
+    def program(q, k, v, mask):
+        def many(x):
+            spread = op.reshape(x, shape=(sentences, HEADS, 1, KEYS, DEPTH))
+            spread = op.broadcast_to(spread, shape=(sentences, HEADS, TIMES, KEYS, DEPTH))
+            return op.reshape(spread, shape=(sentences, HEADS * TIMES, KEYS, DEPTH))
+
+        scores = op.multiply(op.batch_matmul(q, many(k), transpose_b=True), 0.25)
+        return op.batch_matmul(op.softmax(op.add(scores, mask)), many(v))
+
+    keys = (sentences, HEADS, KEYS, DEPTH)
+    shapes = {"q": (sentences, HEADS * TIMES, QUERIES, DEPTH), "k": keys, "v": keys}
+    arrays = arrays_of(shapes | {"mask": (sentences, 1, rows, KEYS)})
+    library, report = built(program, {name: x.shape for name, x in arrays.items()})
+    assert report.counts == {"attention": 1}
+    (found,) = library(*arrays.values())
+    for n in range(sentences):
+        q, k, v, mask = (x[n] for x in arrays.values())
+        wanted = expected(q, k[None], v[None], mask)
+        assert first_wrong(found[n], wanted, "float32", KEYS) is None
