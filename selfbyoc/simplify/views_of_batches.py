@@ -12,12 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..ir.rewriting import Editor, Made, are_same, is_known, size_one
 from ..ops.vocabulary import is_elementwise_kind
 from ..tvm.types import Expr, PrimExpr
-from .grouped_queries import ALONG_ROWS, BY_ELEMENT, VIEWS, axes_of
+from .between_reshapes import in_axes
+from .grouped_queries import ALONG_ROWS, BY_ELEMENT, PRODUCTS, VIEWS, axes_of
 
 MOST = 64  # ops between two views; those of attention are a dozen at most
+MOST_SCALES = 4  # ops by element behind a product
 
 
 def views_of_batches(made: Made, to: Editor) -> Expr | None:
@@ -55,7 +59,8 @@ class _Undone:
         to = self.to
         if made.kind in VIEWS:
             before = to.shape(made.args[0])
-            return made.args[0] if before is not None and are_same(before, self.after) else None
+            is_undone = before is not None and are_same(before, self.after)
+            return made.args[0] if is_undone and _is_product(made.args[0], to) else None
         if made.kind in ALONG_ROWS:
             found = self.of(made.args[0]) if axes_of(made) in _last(self.between) else None
             axis = -1 if made.kind == "softmax" else [-1]
@@ -89,6 +94,9 @@ class _Undone:
             return x
         if not is_known(shape):
             return None
+        array, sizes = to.array(x), (*self.between, *self.after)
+        if array is not None and all(isinstance(extent, int) and extent for extent in sizes):
+            return to.constant(np.ascontiguousarray(in_axes(array, self.between, self.after)))
         *lead, rows, columns = [1] * (len(self.between) - len(shape)) + list(shape)
         batch = list(self.between[:-2])
         if all(extent == 1 for extent in lead):
@@ -96,6 +104,14 @@ class _Undone:
         if not are_same(lead, batch):
             x = to.emit("broadcast_to", x, shape=(*batch, rows, columns))
         return to.emit("reshape", x, shape=(*self.after[:-2], rows, columns))
+
+
+def _is_product(x: Expr, to: Editor) -> bool:
+    """Whether it is a product of matrices, perhaps scaled and with something added."""
+    made, steps = to.made(x), 0
+    while made is not None and is_elementwise_kind(made.kind) and steps < MOST_SCALES:
+        made, steps = to.made(made.args[0]), steps + 1
+    return made is not None and made.kind in PRODUCTS
 
 
 def _last(shape: Sequence[PrimExpr]) -> tuple[tuple[int, ...], ...]:
