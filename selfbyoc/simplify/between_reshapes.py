@@ -38,12 +38,21 @@ def between_reshapes(made: Made, to: Editor) -> Expr | None:
             continue
         if _numbers(to, moved.call) != between or 0 in shape:
             continue  # the constant has axes of its own, or there is nothing
-        moved_along = in_axes(constant, between, shape)
-        if moved_along.size > max(constant.size, MOST):
+        told = told_in_axes(constant, between, shape, to)
+        if told is None:
             continue
-        told = to.constant(np.ascontiguousarray(moved_along))
         return to.emit(inner.kind, *((x, told) if side == 0 else (told, x)))
     return None
+
+
+def told_in_axes(
+    constant: np.ndarray, before: Sequence[int], after: Sequence[int], to: Editor
+) -> Expr | None:
+    """A constant of one shape in the axes of another; None where it would be too large."""
+    found = in_axes(constant, before, after)
+    if found.size > max(constant.size, MOST):
+        return None
+    return to.constant(np.ascontiguousarray(found))
 
 
 def in_axes(constant: np.ndarray, before: Sequence[int], after: Sequence[int]) -> np.ndarray:

@@ -55,8 +55,6 @@ def with_half_weights(mod: IRModule, half: str) -> IRModule:
         weight = to.array(made.args[1]) if is_conv else weight_by_units(made, to)
         if weight is None or (is_conv and _is_winograds(made, weight)):
             return None
-        if not is_conv and weight.shape[1] == 1:  # no sum: partition/weights.py
-            return None
         held = _as_halves(weight, half)
         if held is None or len(to.shape(made.args[0]) or ()) < 2:
             return None

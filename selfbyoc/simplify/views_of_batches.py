@@ -3,8 +3,8 @@ computed in the axes of before.
 
     reshape(softmax(reshape(scores, (2, 12, n, m)) + mask), (24, n, m))  ->  softmax(scores + mask')
 
-Models that multiply the heads of all sentences as one batch (BART, OPT, Marian, Whisper and Bloom
-as they were exported for years) add their masks so; without the views all is one attention kernel.
+Models that multiply the heads of all sentences as one batch (BART, Marian, Whisper and Bloom, as
+they were exported for years) add their masks so; without the views all is one attention kernel.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ..ir.rewriting import Editor, Made, are_same, is_known, size_one
 from ..ops.vocabulary import is_elementwise_kind
 from ..tvm.types import Expr, PrimExpr
-from .between_reshapes import in_axes
+from .between_reshapes import told_in_axes
 from .grouped_queries import ALONG_ROWS, BY_ELEMENT, PRODUCTS, VIEWS, axes_of
 
 MOST = 64  # ops between two views; those of attention are a dozen at most
@@ -96,7 +94,9 @@ class _Undone:
             return None
         array, sizes = to.array(x), (*self.between, *self.after)
         if array is not None and all(isinstance(extent, int) and extent for extent in sizes):
-            return to.constant(np.ascontiguousarray(in_axes(array, self.between, self.after)))
+            told = told_in_axes(array, self.between, self.after, to)
+            if told is not None:
+                return told
         *lead, rows, columns = [1] * (len(self.between) - len(shape)) + list(shape)
         batch = list(self.between[:-2])
         if all(extent == 1 for extent in lead):

@@ -18,14 +18,17 @@ def weight_by_units(made: Made, to: Editor) -> np.ndarray | None:
 
 
 def weight_as_it_lies(made: Made, to: Editor) -> np.ndarray | None:
-    """The same, of which no copy is made: it may lie by depth."""
+    """The same, of which no copy is made: it may lie by depth. What is multiplied without a sum is
+    no weight (partition/weights.py).
+    """
     if made.kind not in PRODUCTS:
         return None
     array, turned = of_constant(made.args[1], to)
     if array is None or array.ndim != 2:
         return None
     is_by_units = turned if made.kind == "matmul" else not turned
-    return array if is_by_units else array.T
+    found = array if is_by_units else array.T
+    return found if found.shape[1] != 1 else None
 
 
 def out_dtype(made: Made) -> str | None:

@@ -105,8 +105,9 @@ def test_a_copy_of_it(files):
     np.testing.assert_array_equal(again(given["x"])[0], library(given["x"])[0])
 
 
+@pytest.mark.parametrize("weights", ["float16", "int8", "int4"])
 @pytest.mark.parametrize("is_dense", [False, True])
-def test_frequencies_of_positions_are_no_weights(is_dense, tmp_path):
+def test_frequencies_of_positions_are_no_weights(is_dense, weights, tmp_path):
     """As rotary embedding has them: rounded, position 3000 would be off by half a turn."""
     positions, count = np.arange(2500, 3000, dtype="float32"), 1024
     frequencies = (1e4 ** -np.linspace(0, 1, count)).astype("float32")
@@ -117,9 +118,7 @@ def test_frequencies_of_positions_are_no_weights(is_dense, tmp_path):
     def program(x, w):
         return op.dense(x, w) if is_dense else op.batch_matmul(w, x)
 
-    library = selfbyoc.build(
-        emit(program, {"x": x.shape, "w": w.shape}, {"w": w}), weights="float16"
-    )
+    library = selfbyoc.build(emit(program, {"x": x.shape, "w": w.shape}, {"w": w}), weights=weights)
     library.export_library(tmp_path / "angles.so")
     wanted = np.outer(positions, frequencies.astype("float64"))
     wanted = wanted if is_dense else wanted.T[None]
