@@ -50,9 +50,13 @@ def inferred(model: onnx.ModelProto, *, is_opened: bool = False, **flags: bool) 
     another reason, and what `infer_shapes` raises.
     """
     _forget_sizes_below_zero(model)
+    bare, _ = without_weights(model)  # which onnx would write down, and that ends at 2 GB
     if not is_opened or may_end(model):
-        _check_that_it_ends_well(without_weights(model)[0], flags)
-    done = extra("onnx").shape_inference.infer_shapes(model, **flags)
+        _check_that_it_ends_well(bare, flags)
+    done = extra("onnx").shape_inference.infer_shapes(bare, **flags)
+    del done.graph.input[:], done.graph.initializer[:]
+    done.graph.input.extend(model.graph.input)
+    done.graph.initializer.extend(model.graph.initializer)
     if found := below_zero(done):
         raise BelowZero(found)
     return done

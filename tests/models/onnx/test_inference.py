@@ -291,3 +291,28 @@ def test_mutants_of_fuzz():
     proto.graph.initializer[-1].CopyFrom(pads)
     with pytest.raises(Ended, match="signal 6"):
         session(proto.SerializeToString())
+
+
+def test_shapes_are_inferred_without_weights(monkeypatch):
+    """onnx writes down what it looks at, and protobuf writes 2 GB at most."""
+    infer, sizes = onnx.shape_inference.infer_shapes, []
+
+    def noted(proto, *args, **flags):
+        sizes.append(proto.ByteSize())
+        return infer(proto, *args, **flags)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", noted)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["z"]), helper.make_node("Relu", ["z"], ["y"])]
+    weight = numpy_helper.from_array(random(96, 128), "w")
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", extent])
+        for name, extent in (("x", 96), ("y", 128))
+    )
+    graph = helper.make_graph(nodes, "g", [x], [y], [weight])
+    given = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    found = inferred(given)
+    assert sizes
+    assert max(sizes) < 1000
+    assert [v.name for v in found.graph.value_info] == ["z"]
+    assert found.graph.initializer == given.graph.initializer
+    assert found.graph.input == given.graph.input
