@@ -1260,6 +1260,22 @@ class Ops:
         Relax: tanh
         """
 
+    def tile(
+        self,
+        x: _In,
+        /,
+        *,
+        repeats: _Is[tuple[int, ...]] = ...,
+    ) -> Node:
+        """The whole of x so many times along each axis, as NumPy's.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          repeats (no default): how many times along each axis
+
+        Relay: tile
+        Relax: tile
+        """
+
     def transpose(
         self,
         x: _In,

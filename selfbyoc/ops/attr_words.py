@@ -74,6 +74,7 @@ ATTRIBUTES: dict[str, Words] = {
     "padding": Words("int | tuple[int, ...]", "(top, left, bottom, right); (vertical, horizontal); "
                                               "or one number for all"),
     "pool_size": Words(_PAIR, "rows and columns of the window"),
+    "repeats": Words(_INTS, "how many times along each axis"),
     "rounding": Words("str", "how halves are rounded: 'UPWARD', or away from zero, 'TONEAREST'"),
     "rounding_method": Words("str", "what is nearest: 'round', 'round_prefer_floor', "
                                     "'round_prefer_ceil', 'floor' or 'ceil'; '': 'round' of "

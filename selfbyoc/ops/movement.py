@@ -1,4 +1,4 @@
-"""Ops that move data: reshape, transpose, concatenate, split, broadcast_to, embedding."""
+"""Ops that move data: reshape, transpose, concatenate, split, tile, broadcast_to, embedding."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ def _transpose(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     shape = [x.shape[a] for a in axes]
     where = {a: i for i, a in enumerate(axes)}
     return te.compute(shape, lambda *i: x(*(i[where[a]] for a in range(len(axes)))), name=call.name)
+
+
+def _tile(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (x,), ndim = ins, len(ins[0].shape)
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        last = i[len(i) - ndim :]
+        return x(*(tir.floormod(at, extent) for at, extent in zip(last, x.shape, strict=True)))
+
+    return te.compute(call.outputs[0].shape, element, name=call.name)
 
 
 def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -197,6 +207,17 @@ KINDS = (
         fuses="injective",
         takes="x",
         doc="x cut along an axis into several results, taken by index: `op.split(x, ...)[0]`.",
+    ),
+    OpKind(
+        "tile",
+        _tile,
+        lambda ins, call: np.tile(ins[0], call.attrs["repeats"]),
+        read_attrs=("repeats",),
+        relay=form("tile", lambda raw: {"repeats": plain(raw["reps"])}),
+        relax=form("tile", only("repeats")),
+        fuses="injective",
+        takes="x",
+        doc="The whole of x so many times along each axis, as NumPy's.",
     ),
     OpKind(
         "transpose",

@@ -229,11 +229,9 @@ class _Groups:
         if lead[-1] != 1 or any(extent != 1 for extent in full[:-ndim]):
             return None
         outer = [*[1] * (ndim - len(full)), *full][-ndim:-3]  # a mask of each sentence
-        if rows == 1:
-            return _viewed(arg, (*outer, 1, 1, columns), to)
-        spread = to.emit("reshape", arg, shape=(*outer, 1, 1, rows, columns))
-        spread = to.emit("broadcast_to", spread, shape=(*outer, 1, self.times, rows, columns))
-        return to.emit("reshape", spread, shape=(*outer, 1, rows * self.times, columns))
+        once = _viewed(arg, (*outer, 1, rows, columns), to)
+        times = (*[1] * (ndim - 2), self.times, 1)
+        return once if rows == 1 else to.emit("tile", once, repeats=times)
 
 
 def axes_of(made: Made) -> tuple[int, ...]:

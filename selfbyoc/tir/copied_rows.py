@@ -16,7 +16,8 @@ from typing import Any
 from ..tvm import dtype_of, region_buffer, tir
 from ..tvm.rewrite import is_conditional, map_loops, sequence, substitute
 from ..tvm.types import PrimExpr, PrimFunc, Stmt
-from .transposed_tiles import depends, is_contiguous, made_of
+from .lanes import depends
+from .transposed_tiles import is_contiguous, made_of
 
 BYTES = ("int8", "uint8")
 _WIDTHS = (32, 16, 8, 4)  # bytes of a vector

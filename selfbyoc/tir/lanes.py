@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..tvm import Analyzer, dtype_of, tir, walk
-from ..tvm.rewrite import OPERATORS, substitute
-from ..tvm.types import PrimExpr, TirNode
+from ..tvm import Analyzer, dtype_of, region_buffer, tir, walk
+from ..tvm.rewrite import OPERATORS, mapped, substitute
+from ..tvm.types import PrimExpr, PrimVar, TirNode
 
 MOST_PADDING = 64  # turns before the first one for which a condition holds
 _MONOTONE = ("LT", "LE", "GT", "GE", "EQ")  # of terms that are linear in a variable: an interval
@@ -89,3 +89,29 @@ def found_in(expr: PrimExpr, wanted: Callable[[PrimExpr], bool]) -> list[PrimExp
 
     walk(expr, visit)
     return found
+
+
+def depends(condition: PrimExpr, variables: Sequence[PrimVar]) -> bool:
+    """Whether an expression has one of these."""
+    return bool(found_in(condition, lambda node: any(node.same_as(v) for v in variables)))
+
+
+def read_once(
+    load: PrimExpr, along: PrimVar, count: int, beside: PrimVar
+) -> tuple[PrimExpr, PrimExpr | None]:
+    """A load whose elements go on where the loop `along` reads the last one again (an index is the
+    least of two), and whether it never does in `count` turns; None: it has no such index.
+    """
+    last: list[PrimExpr] = []
+
+    def going_on(least: PrimExpr) -> PrimExpr:
+        for at, most in ((least.a, least.b), (least.b, least.a)):
+            moves = depends(at, [along]) and not depends(at, [beside])
+            if moves and not depends(most, [along, beside]):
+                last.append(substitute(at, {along: tir.const(count - 1)}) <= most)
+                return at
+        return least
+
+    (index,) = load.indices
+    found = tir.BufferLoad(region_buffer(load), [mapped(index, "Min", going_on)])
+    return (found, tir.all(*last)) if last else (load, None)

@@ -27,6 +27,7 @@ from .barriers import with_barriers
 from .bfloat16 import with_text, with_whole_rows
 from .concatenates import without_concatenates
 from .copied_rows import with_copied_rows
+from .cut_loops import with_cut_loops
 from .dot_products import options_for_sums, with_dot_products
 from .edge_vectors import with_ends
 from .gathers import with_gathers
@@ -54,6 +55,7 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
     func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
         return any_alignment(with_exact_numbers(with_barriers(func), str(target.kind)))
+    func = with_cut_loops(func)
     func = with_dot_products(bounded(with_true_starts(func)), target)
     func = with_sums_in_halves(func, target)
     if str(target.kind) == "c":

@@ -10,7 +10,8 @@ or the other way, with what is contiguous in j read. On the way an element may b
 scaled, as a level that becomes a float. The last tile is moved back where it would hang over, and
 copies some elements again; the tiles begin with the first element for which the condition holds, as
 TVM 0.17 copies from before a padded image on. What is read may be selected, whole tiles at a time:
-else they are filled with a number.
+else they are filled with a number. Where the last element is read again after it (an index is the
+least of two), a tile that reaches it stays as its loops have it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,18 @@ from typing import Any
 import numpy as np
 
 from ..tvm import Analyzer, dtype_of, region_buffer, tir
-from ..tvm.rewrite import OPERATORS, is_conditional, map_loops, sequence, substitute, with_body
+from ..tvm.rewrite import (
+    OPERATORS,
+    is_conditional,
+    map_loops,
+    sequence,
+    substitute,
+    with_body,
+)
 from ..tvm.types import PrimExpr, PrimFunc, PrimVar, Stmt, TirNode
 from ..tvm.values import Unknown, evaluated
 from ..tvm.vectors import with_vectors
-from .lanes import found_in
+from .lanes import depends, read_once
 
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all
 Name = Callable[[Any, int], Any]
@@ -52,6 +60,7 @@ class _Copy:
     """
 
     tiles: int
+    loops: Stmt
     store: Stmt
     inner: Stmt
     outer: Stmt
@@ -60,6 +69,7 @@ class _Copy:
     made: Made  # of what is loaded, as a vector of so many lanes
     dtype: str  # of its elements
     choice: tuple[Any, Any] | None  # the condition to read, and the number that stands for it
+    inside: PrimExpr | None  # whether no element is read again; None: always
 
     def vector(self, node: TirNode, inner: int, outer: int, lanes: int) -> PrimExpr:
         """The index of a vector that the load or the store begins at an iteration of the loops."""
@@ -87,6 +97,8 @@ class _Copy:
         )
         rows = [name(self.made(vector, width), width) for vector in loaded]
         copied = with_vectors(bound, self._stored(transposed(rows, width, name)))
+        if self.inside is not None:
+            return tir.IfThenElse(self.inside, copied, self.loops)
         if self.choice is None:
             return copied
         condition, other = self.choice
@@ -138,7 +150,8 @@ def _copy_of(tile: Stmt) -> _Copy | None:
         return None
     width, store = int(across.extent), across.body
     elements = range(int(tile.extent) * width)
-    if type(store).__name__ == "IfThenElse":
+    is_cut = type(store).__name__ == "IfThenElse"
+    if is_cut:
         elements = _where(store.condition, tile, across)
         if store.else_case is not None or len(elements) < width:
             return None
@@ -153,8 +166,13 @@ def _copy_of(tile: Stmt) -> _Copy | None:
     tiles = -(-len(elements) // width)
     back = across, _moved(tile, tiles, tiles * width - len(elements), elements.start)
     for inner, outer in ((across, down), (down, across)):
-        if is_contiguous(load, inner) and is_contiguous(store, outer):
-            return _Copy(tiles, store, inner, outer, back, load, made, dtype_of(value), choice)
+        read, inside = read_once(load, inner.loop_var, int(inner.extent), outer.loop_var)
+        if is_contiguous(read, inner) and is_contiguous(store, outer):
+            if inside is not None and (choice is not None or is_cut):
+                return None
+            return _Copy(
+                tiles, down, store, inner, outer, back, read, made, dtype_of(value), choice, inside
+            )
     return None
 
 
@@ -185,11 +203,6 @@ def _moved(tile: Stmt, tiles: int, over: int, first: int) -> PrimExpr:
     last = tir.EQ(tile.loop_var, tir.const(tiles - 1, dtype_of(tile.loop_var)))
     back = tir.Select(last, tir.const(over), tir.const(0)) if over else tir.const(0)
     return back - first if first else back
-
-
-def depends(condition: PrimExpr, variables: Sequence[PrimVar]) -> bool:
-    """Whether an expression has one of these."""
-    return bool(found_in(condition, lambda node: any(node.same_as(v) for v in variables)))
 
 
 def is_contiguous(node: TirNode, loop: Stmt) -> bool:

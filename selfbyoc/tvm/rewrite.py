@@ -30,12 +30,14 @@ def map_calls(func: PrimFunc, change: Callable[[PrimExpr], PrimExpr]) -> PrimFun
 
 
 def mapped(node: TirNode, kind: str, change: Callable[[TirNode], TirNode]) -> TirNode:
-    """A PrimFunc or a statement with each node of a kind as `change` makes it."""
+    """A PrimFunc, statement or expression with each node of a kind as `change` makes it."""
     if GENERATION == "relax":
         found = getattr(tvm.ir if kind in ("Call", "TensorLoad") else tir, kind)
         return tvm_ffi.structural_map(node, ((found, change),))
     if isinstance(node, tir.PrimFunc):
         return node.with_body(mapped(node.body, kind, change))
+    if isinstance(node, tir.PrimExpr):
+        return mapped(tir.Evaluate(node), kind, change).value
     return tir.stmt_functor.ir_transform(node, None, change, [f"tir.{kind}"])
 
 

@@ -255,7 +255,7 @@ def test_schedules_know_no_graph_ir_and_no_pipeline():
         "selfbyoc.schedules", "selfbyoc.language", "selfbyoc.machine", "selfbyoc.tvm",
         "selfbyoc.errors", "selfbyoc.ops", "selfbyoc.graph", "selfbyoc.tir.as_written",
         "selfbyoc.tir.prefetch", "selfbyoc.tir.concatenates", "selfbyoc.tir.transposed_tiles",
-        "selfbyoc.tir.recurrences",
+        "selfbyoc.tir.recurrences", "selfbyoc.tir.cut_loops",
         "selfbyoc.codegen.elementwise", "selfbyoc.codegen.info.accesses",
         "selfbyoc.codegen.info.ops", "selfbyoc.codegen.info.op_record",
     )  # fmt: skip

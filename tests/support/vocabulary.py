@@ -44,6 +44,7 @@ ATTRS = {
     "resize2d": {"size": (9, 4)},
     "split": {"indices_or_sections": 2, "axis": 1},
     "sum": {"axis": (1,)},
+    "tile": {"repeats": (1, 2, 3, 1)},
     "transpose": {"axes": (0, 2, 3, 1)},
 }
 OF_INTEGERS = (

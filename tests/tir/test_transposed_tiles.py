@@ -152,3 +152,23 @@ def test_whole_tiles_are_read_or_filled(copies, down, across, read_rows):
     run(*shape, read_rows, images=4, inside=lambda n, i: n % 3 > 0)
     assert len(copies) == 1
     assert copies[0].choice is not None
+
+
+@pytest.mark.parametrize("rows", [8, 13, 16, 29])
+def test_the_last_row_is_read_again(copies, rows):
+    """Whole tiles of it, as a mask is copied: the one that reaches the last row goes one by one."""
+    whole, columns = -(-rows // 8) * 8, 16
+    x = te.placeholder((columns, rows), "float32", name="x")
+    out = te.compute((whole, columns), lambda i, j: x[j, tir.Min(i, rows - 1)], name="out")
+    sch = Schedule(te.create_prim_func([x, out]).with_attr("global_symbol", "main"))
+    i, j = sch.get_loops(get_block(sch, "out"))
+    _, down = sch.split(i, [None, 8])
+    transpose(sch, down, j, 8)
+    target = make_target("llvm")
+    built = machine_code(sch.mod["main"].with_attr("target", target), "main", target)
+    given = np.random.default_rng(0).standard_normal((columns, rows)).astype("float32")
+    found = tensor(np.zeros((whole, columns), "float32"))
+    get_func(built, "main")(tensor(given), found)
+    assert len(copies) == 1
+    assert copies[0] is not None
+    np.testing.assert_array_equal(found.numpy(), given[:, np.minimum(np.arange(whole), rows - 1)].T)

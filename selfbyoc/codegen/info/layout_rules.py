@@ -203,6 +203,7 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     "softmax": ("axis",),
     "split": ("axis",),
     "sum": ("axis",),
+    "tile": ("repeats",),
     "transpose": ("axes",),
     **dict.fromkeys(("dense", "dequantize_groups", "matmul", "rotate_half", "tree_ensemble"), ()),
     "embedding": (),

@@ -199,6 +199,8 @@ def _largest(group: Sequence[Example], symbol: str) -> int:
 
 def _around_tiles(found: Learnt, symbol: str) -> list[int]:
     """Sizes on both sides of where another tile begins: only the right tile and shift say so."""
-    tiles = {(c.tile, c.shift) for c in found.tiles if symbol in c.symbols and c.tile > 1}
-    sizes = {k * tile - shift + by for tile, shift in tiles for k in (2, 3) for by in (-1, 0, 1)}
+    tiles = {count for count in found.tiles if symbol in count.symbols and count.tile > 1}
+    sizes = {
+        (k * c.tile - c.shift) // c.times + by for c in tiles for k in (2, 3) for by in (-1, 0, 1)
+    }
     return sorted(size for size in sizes if size >= found.least(symbol))

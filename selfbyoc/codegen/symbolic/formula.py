@@ -2,8 +2,9 @@
 
 Loops over tiles, clamped indices and shapes are all `a * ceil((size + shift) / tile) + b`, of one
 symbol, of the product of two, or with the product of two such counts: the rows of a pooled image
-are `ceil((height - 1) / 2)`. Of what is joined of two open sizes they are `a * m + b * n + c`. The
-constants follow from the integers of some kernels, and what they say of others must hold.
+are `ceil((height - 1) / 2)`. The queries of 7 heads that share keys are `7 * n`, in tiles of that.
+Of what is joined of two open sizes they are `a * m + b * n + c`. The constants follow from the
+integers of some kernels, and what they say of others must hold.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,15 +23,17 @@ MOST_TILE = 256
 
 @dataclass(frozen=True)
 class Tiles:
-    """ceil((size + shift) / tile) of one symbol, or of the product of several."""
+    """ceil((times * size + shift) / tile) of one symbol, or of the product of several."""
 
     symbols: tuple[str, ...]
     tile: int = 1
     shift: int = 0
+    times: int = 1
 
     def at(self, sizes: Sizes) -> int:
         """How many there are."""
-        return -(-(math.prod(sizes[name] for name in self.symbols) + self.shift) // self.tile)
+        size = self.times * math.prod(sizes[name] for name in self.symbols)
+        return -(-(size + self.shift) // self.tile)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ def fitted_all(
     products = {a * b for a, b in itertools.combinations(usable, 2) if a * b <= MOST_TILE}
     tiles = [1, *usable, *sorted(products - {*usable})]
     found = {column: _of_one(points, column, tiles) for column in columns}
+    several = {multiple for f in found.values() if f is not None for multiple in _multiples(f)}
+    for column in [column for column, formula in found.items() if formula is None]:
+        forms = ((Tiles(of, tile, 0, by),) for of, by in sorted(several) for tile in tiles)
+        found[column] = _first(points, column, forms)
     counts = {count for f in found.values() if f is not None for count in _counts(f)}
     counts |= {Tiles((name,), tile) for name in points[0] for tile in (1, *usable)}
     for column in [column for column, formula in found.items() if formula is None]:
@@ -83,6 +90,13 @@ def _of_one(points: Sequence[Sizes], values: Sequence[int], tiles: Sequence[int]
     return _first(points, values, itertools.chain(whole, shifted))
 
 
+def _multiples(formula: Formula) -> Iterator[tuple[tuple[str, ...], int]]:
+    """What a formula is where that is so many times one symbol: tiles may be of that."""
+    (factor, counts), *rest = formula.terms
+    if factor > 1 and not rest and len(counts) == 1 and counts[0] == Tiles(counts[0].symbols[:1]):
+        yield counts[0].symbols, factor
+
+
 def _counts(formula: Formula) -> Iterator[Tiles]:
     """What a formula is by itself, where that is a count of tiles of one symbol."""
     (factor, counts), *rest = formula.terms
@@ -90,7 +104,7 @@ def _counts(formula: Formula) -> Iterator[Tiles]:
         (count,), by = counts, rest[0][0] if rest else 0
         if rest and rest[0][1]:
             return  # of two sizes
-        yield Tiles(count.symbols, count.tile, count.shift + by * count.tile)
+        yield replace(count, shift=count.shift + by * count.tile)
 
 
 def _of_two(

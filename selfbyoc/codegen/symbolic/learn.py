@@ -149,6 +149,7 @@ def _tiles(count: Tiles, variables: Mapping[str, PrimExpr]) -> PrimExpr:
     size: Any = variables[count.symbols[0]]
     for name in count.symbols[1:]:
         size = size * variables[name]
+    size = size * count.times if count.times > 1 else size
     if count.tile == 1:
         return size + count.shift if count.shift else size
     return tir.floordiv(size + (count.shift - 1), count.tile) + 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...errors import SelfbyocError, SymbolicError, reason
 from ...graph import sizes_text
@@ -19,6 +21,7 @@ from .ranges import decisions_at
 # Sizes of the other symbols, in examples. Three of them have several tiles of 8 or 16: of two a
 # formula of another tile says the same.
 OTHERS = (3, 2, 17, 5, 61, 38)
+LARGE = (1009, 1013, 1019, 1021)  # primes: what they divide has them for a factor
 BORDERS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65, 100, 128, 129, 192, 193, 513)
 
 
@@ -38,10 +41,27 @@ class Maker:
             self._read[key] = self.source.at(sizes)
         return self._read[key]
 
+    def open(self, sizes: Sizes) -> set[int]:
+        """The extents of these sizes that are open: the symbols', and those of inputs that are so
+        many times one, as of queries that share keys; of one query they are known.
+        """
+        several = {n * sizes[name] for name, n in self._multiples if sizes[name] > 1}
+        return {*sizes.values(), *several}
+
+    @cached_property
+    def _multiples(self) -> set[tuple[str, int]]:
+        large = dict(zip(self.source.symbols, LARGE, strict=False))
+        extents = {extent for value in self.at(large).graph.inputs for extent in value.shape}
+        return {
+            (name, extent // size)
+            for extent, (name, size) in itertools.product(extents, large.items())
+            if extent > size and extent % size == 0
+        }
+
     def decided(self, sizes: Sizes) -> dict[str, int]:
         """What its plan decides for these sizes, that fits others too; tuning, for their range."""
         tuned = decisions_at(self.source, sizes)
-        at = deciding(tuned, fitted=True, lasting=True, sizes=sizes.values())
+        at = deciding(tuned, fitted=True, lasting=True, sizes=self.open(sizes))
         with at as asked, self.target:
             self._plan(self.at(sizes))
         return {**tuned, **asked.taken}
@@ -50,7 +70,7 @@ class Maker:
         """How much longer it takes at these sizes decided so than as they are planned by
         themselves; None where its planner does not say.
         """
-        at = deciding(told, fitted=True, lasting=True, sizes=sizes.values())
+        at = deciding(told, fitted=True, lasting=True, sizes=self.open(sizes))
         with at as asked, self.target:
             self._plan(self.at(sizes))
         return asked.loss
@@ -73,7 +93,7 @@ class Maker:
     def _made_alone(self, sizes: Sizes) -> Example:
         try:
             tuned = decisions_at(self.source, sizes)
-            with deciding(tuned, fitted=True, sizes=sizes.values()), self.target:
+            with deciding(tuned, fitted=True, sizes=self.open(sizes)), self.target:
                 return Example(sizes, _bare(self._scheduled(self.at(sizes))))
         except SelfbyocError as err:
             raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
@@ -84,7 +104,7 @@ class Maker:
         """
         source = self.at(sizes)
         try:
-            with deciding({}, fitted=True, sizes=sizes.values()), self.target:
+            with deciding({}, fitted=True, sizes=self.open(sizes)), self.target:
                 return _bare(stacked_as(source, self.target, None, is_noted=False).func)
         except SelfbyocError as err:
             raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
@@ -92,7 +112,7 @@ class Maker:
     def example(self, sizes: Sizes, told: Mapping[str, int]) -> Example | None:
         """The kernel of these sizes, decided so; None where it cannot be, or decides otherwise."""
         source = self.at(sizes)
-        at = deciding(told, fitted=True, lasting=True, sizes=sizes.values())
+        at = deciding(told, fitted=True, lasting=True, sizes=self.open(sizes))
         try:
             with at as asked, self.target:
                 if told:

@@ -150,6 +150,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "round": _rounding("round", relay.round),
     "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),
     "softmax": _softmax,
+    "tile": lambda x, repeats: relay.tile(x, repeats),
 }
 
 

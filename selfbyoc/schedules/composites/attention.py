@@ -31,9 +31,11 @@ def _pattern(
 
 
 def twice_masked(scores: Node, mask: Node, second_mask: Node) -> Node:
-    """MPNet adds what it knows of positions, and then its mask."""
-    once = op.add(scores, mask)
-    return either(op.add(once, second_mask), once)
+    """MPNet adds what it knows of positions, and then its mask. Queries that share keys are rows of
+    one product, and each group of them has the same mask.
+    """
+    once = op.add(scores, either(op.tile(mask), mask))
+    return either(op.add(once, either(op.tile(second_mask), second_mask)), once)
 
 
 def scaled_scores(q: Node, k: Node, scale: Node, key_scale: Node) -> Node:
@@ -82,6 +84,10 @@ def check_attention(match: Match) -> None:
     require(
         of_queries or one, f"the scores are scaled by more than one number, found {match.scale!r}"
     )
+    for tile in match.of("tile"):
+        *others, _, last = tile.attrs["repeats"]
+        is_of_rows = {*others, last} == {1} and len(others) + 2 == tile.inputs[0].ndim
+        require(is_of_rows, f"{tile.name} repeats more than the rows of a mask, found {tile.attrs}")
 
 
 def _scaled(q: Node, k: Node, v: Node) -> Node:
@@ -140,6 +146,13 @@ def _capped_roots(q: Node, k: Node, v: Node, bias: Node, mask: Node) -> Node:
     return op.batch_matmul(op.softmax(op.add(op.add(capped, bias), mask)), v)
 
 
+def _of_groups(q: Node, k: Node, v: Node, mask: Node) -> Node:
+    """Queries of three heads that share keys, row after row."""
+    scores = op.multiply(op.batch_matmul(q, k, transpose_b=True), 0.5)
+    masked = op.add(scores, op.tile(mask, repeats=(1, 3, 1)))
+    return op.batch_matmul(op.softmax(masked), v)
+
+
 def _of_halves(q: Node, k: Node, v: Node) -> Node:
     """As a model of bfloat16 is read."""
     scores = op.batch_matmul(q, op.half_factor(k), transpose_b=True)
@@ -184,6 +197,8 @@ attention = Composite(
             _capped_roots, q=(2, 29, 16), k=(2, 16, 35), v=(2, 35, 16), bias=(2, 29, 35),
             mask=(1, 1, 35),
         ),
+        Case(_of_groups, q=(2, 39, 20), k=(2, 51, 20), v=(2, 51, 24), mask=(1, 13, 51)),
+        Case(_of_groups, q=(2, 3, 16), k=(2, 19, 16), v=(2, 19, 11), mask=(2, 1, 19)),
         Case(_of_halves, q=(2, 37, 33), k=(2, 51, 33), v=(2, 51, 21), generations=("relax",)),
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
         Case(

@@ -100,6 +100,12 @@ def _capped_heads(q: Node, k: Node, v: Node, mask: Node) -> Node:
     return _of_heads(op.add(op.multiply(op.tanh(scores), 5.0), mask), v)
 
 
+def _of_groups(q: Node, k: Node, v: Node, mask: Node) -> Node:
+    scores = op.batch_matmul(q, op.transpose(k, axes=(0, 2, 3, 1)))
+    masked = op.add(op.multiply(scores, 0.125), op.tile(mask, repeats=(1, 1, 7, 1)))
+    return op.batch_matmul(op.softmax(masked), op.transpose(v, **_HEADS))
+
+
 def _of_rows(q: Node, k: Node, v: Node, mask: Node) -> Node:
     scores = op.batch_matmul(q, op.transpose(k, axes=(0, 2, 3, 1)))
     masked = op.add(op.multiply(scores, 0.125), mask)
@@ -169,6 +175,10 @@ attention_of_heads = Composite(
         Case(
             _of_rows, generations=_RELAX,
             q=(1, 2, 7, 64), k=(1, 93, 2, 64), v=(1, 93, 2, 64), mask=(1, 1, 7, 93),
+        ),
+        Case(
+            _of_groups, generations=_RELAX,
+            q=(1, 2, 77, 64), k=(1, 93, 2, 64), v=(1, 93, 2, 64), mask=(1, 1, 11, 93),
         ),
         Case(
             _of_rows_to_heads, generations=_RELAX,

@@ -11,8 +11,10 @@ from ...ops.vocabulary import elementwise_kinds
 
 
 def check_sizes(match: Match) -> None:
-    """What is added to a result of the group, or multiplied with it, is no larger than that."""
-    inside = {value for call in match.ops for value in call.outputs}
+    """What is added to a result of the group, or multiplied with it, is no larger than that. A mask
+    that is repeated is no result.
+    """
+    inside = {value for call in match.ops for value in call.outputs if call.kind != "tile"}
     kinds = elementwise_kinds()
     for call in match.ops:
         out = call.outputs[0]

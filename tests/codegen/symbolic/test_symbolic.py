@@ -257,6 +257,17 @@ def test_formulas_of_two_sizes():
     assert formula_of(points, [max(p["m"], p["n"]) for p in points]) is None
 
 
+def test_formulas_of_so_many_times_a_size():
+    """The blocks of 7 * n queries that share keys."""
+    points = [{"n": n, "m": m} for n, m in ((5, 27), (61, 256), (38, 53), (17, 98), (38, 131))]
+    rows, blocks = ([f(7 * p["n"]) for p in points] for f in (int, lambda n: -(-n // 32) * 3 + 1))
+    columns = [tuple(rows), tuple(blocks), (32,) * len(points)]
+    found = fitted_all(points, columns)[columns[1]]
+    assert found.tiles == {Tiles(("n",), 32, 0, 7)}
+    assert [found.at({"n": n, "m": 1}) for n in (1, 4, 5)] == [4, 4, 7]
+    assert fitted_all(points, columns[1:])[columns[1]] is None  # 7 is no integer of the kernel
+
+
 def test_formulas_of_windows():
     """Of a pooled row, floor(n / 2), and of its tiles of 16."""
     points = [{"n": size} for size in (53, 67, 83, 98, 131, 150, 179, 64, 104, 95, 96, 97, 98)]

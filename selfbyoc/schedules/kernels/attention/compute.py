@@ -21,7 +21,8 @@ from ....tvm.types import PrimExpr, Tensor
 from ..bfloat16 import times, word_along
 from .few import FewStages, attention_of_few
 from .forms import BlockPlan, FewPlan
-from .operands import Read, capped_scores, laid_out, masked_scores, rows_of, scaled_queries
+from .masks import Masks, MaskStages, mask_stages, masked_in_blocks
+from .operands import Read, capped_scores, laid_out, rows_of, scaled_queries
 from .plan import AttentionPlan
 from .softmax import softmax_of, words_of_powers
 from .split import SplitStages, attention_of_blocks
@@ -49,6 +50,7 @@ class BlockStages:
     result: Tensor
     partial: Tensor | None = None  # [block, part, lane]: sums of powers, where these are in parts
     words: Tensor | None = None  # [block, word of keys, lane]: of powers, rounded or as levels
+    masks: MaskStages | None = None
 
 
 AttentionStages = BlockStages | FewStages | SplitStages
@@ -79,29 +81,37 @@ def attention(
     transposed = second.attrs["transpose_b"] and "v" not in interleaved
     values = rows_of(v, "v" in interleaved, transposed)
     parts = Softmax(ops.softmax.attrs.get("guarded", False))
-    masked = capped_scores(cap, masked_scores(mask, second_mask, ops))
+    masks = Masks.of({"mask": mask, "second_mask": second_mask}, ops)
+    masked = capped_scores(cap, masks.added)
     if isinstance(plan, FewPlan):
         return attention_of_few(queries, keys, values, masked, parts, plan)
     if isinstance(plan, SplitPlan):
         return attention_of_blocks(queries, keys, values, masked, parts, plan)
+    return _of_blocks(queries, keys, values, transposed, masks, cap, parts, plan)
+
+
+def _of_blocks(
+    queries: Read, keys: Read, values: Read, transposed: bool, masks: Masks, cap: Tensor | None,
+    parts: Softmax, plan: BlockPlan,
+) -> BlockStages:  # fmt: skip
     packed_keys = _keys(keys, plan)
     packed_values = _values(values, transposed, plan)
-    queries = queries_of(_along_depth(queries, plan), plan)
+    laid = queries_of(_along_depth(queries, plan), plan)
     product = times(bool(plan.words))
-    given = keys if packed_keys is None else packed_keys
-    products = products_of(queries, given, plan, product)
-    scores = scores_of(products, masked, plan)
-    soft = softmax_of(scores, parts, plan)
+    products = products_of(laid, keys if packed_keys is None else packed_keys, plan, product)
+    of_masks = mask_stages(masks, plan)
+    scores = scores_of(products, capped_scores(cap, masked_in_blocks(masks, of_masks, plan)))
+    soft = softmax_of(scores, parts, plan, of_masks)
     words = words_of_powers(soft.power, plan) if plan.words else None
     factor = soft.power if words is None else words
     weighted, normalised = weighted_of(
         factor, values if packed_values is None else packed_values,
         lambda value, *i: parts.multiplied(value, soft.inverse(*i)), plan, product,
     )  # fmt: skip
-    result = result_of(normalised, plan)
     return BlockStages(
-        packed_keys, queries, products, scores, soft.peak, soft.power, soft.total, soft.inverse,
-        packed_values, weighted, normalised, result, soft.partial, words,
+        packed_keys, laid, products, scores, soft.peak, soft.power, soft.total, soft.inverse,
+        packed_values, weighted, normalised, result_of(normalised, plan), soft.partial, words,
+        of_masks,
     )  # fmt: skip
 
 
@@ -146,15 +156,11 @@ def products_of(
     return te.compute(extents, element, name="products")
 
 
-def scores_of(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
-    """The products as the ops after them make them; `masked` is one at an index."""
-    shape, ndim = plan.shape, len(plan.shape.batch)
-
-    def element(*i: PrimExpr) -> PrimExpr:
-        m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
-        return masked(products(*i), *i[:ndim], m, tir.Min(i[-2], shape.keys - 1))
-
-    return te.compute(products.shape, element, name="scores")
+def scores_of(products: Tensor, masked: Read) -> Tensor:
+    """The products as the ops after them make them; `masked` is one at (batch ..., block, key,
+    lane).
+    """
+    return te.compute(products.shape, lambda *i: masked(products(*i), *i), name="scores")
 
 
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:

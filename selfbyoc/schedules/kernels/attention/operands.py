@@ -59,19 +59,6 @@ def capped_scores(cap: Tensor | None, masked: Read) -> Read:
     return lambda score, *i: masked(mathfn.tanh(score) * read(cap, *i), *i)
 
 
-def masked_scores(mask: Tensor | None, second: Tensor | None, ops: Ops) -> Read:
-    """A score with the mask; one along a single axis was read as a bias. And with a second one."""
-    if second is not None:
-        first = masked_scores(mask, None, ops)
-        return lambda score, *i: first(score, *i) + read(second, *i)
-    if mask is None:
-        return lambda score, *i: score
-    if ops.of("bias_add"):
-        axis = ops.bias_add.attrs["axis"]
-        return lambda score, *i: score + mask(i[axis])
-    return lambda score, *i: score + read(mask, *i)
-
-
 def laid_out(element: Read, shape: Shape) -> Tensor:
     """The result, from its element at (batch ..., query, column)."""
     batch, rest = shape.batch, (shape.queries, shape.columns)

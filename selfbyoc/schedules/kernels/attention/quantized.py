@@ -22,6 +22,7 @@ from ..pairs import word_along
 from ..words import only
 from .compute import BlockStages, products_of, queries_of, result_of, scores_of, weighted_of
 from .forms import BlockPlan, turned
+from .masks import in_blocks
 from .operands import Read, rows_of
 from .softmax import SoftmaxStages, softmax_of
 
@@ -45,7 +46,8 @@ def attention_of_levels(*, ops: Ops, plan: BlockPlan, **given: Tensor) -> BlockS
     words, read_keys = _keys(keys.read, plan)
     of_queries = _queries(queries.read, plan)
     products = products_of(of_queries, read_keys, plan, _TIMES)
-    scores = scores_of(products, _scored(queries.scale * keys.scale, ops, given), plan)
+    scored = in_blocks(_scored(queries.scale * keys.scale, ops, given), plan)
+    scores = scores_of(products, scored)
     parts = Softmax(ops.softmax.attrs.get("guarded", False))
     soft = softmax_of(scores, parts, plan)
     levels = _levels(soft, parts, ops, given, plan)

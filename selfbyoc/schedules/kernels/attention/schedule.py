@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ....tir.cut_loops import cut_by
+from ....tvm import tir
 from ....tvm.own_ops import PAIRS
 from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import others, stored_at_once
@@ -11,6 +13,7 @@ from .compute import AttentionStages, BlockStages
 from .few import FewStages, schedule_few
 from .forms import BlockPlan, FewPlan
 from .in_tiles import down_the_lanes, product_in_tile
+from .mask_schedule import schedule_masks
 from .plan import AttentionPlan
 from .split import SplitStages
 from .split_plan import SplitPlan
@@ -55,6 +58,10 @@ def schedule(sch: Schedule, stages: AttentionStages, plan: AttentionPlan) -> Non
         _pack(sch, stages.keys, plan, plan.rows_in_vectors)
     if stages.values is not None:
         _pack(sch, stages.values, plan, True)
+    if stages.masks is not None:
+        finish += schedule_masks(sch, stages.masks, task, plan)
+        cut_by(sch, tiles, plan.scores.rows)
+        cut_by(sch, _innermost_serial(sch, stages.weighted), plan.key_steps * plan.word)
     for last in finish:
         last()
 
@@ -65,6 +72,8 @@ def _sums(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> list[Finish]:
     beside = None if plan.words == PAIRS else stages.words
     if beside is not None:
         keys, key = sch.split(key, [None, plan.word])
+    if stages.masks is not None:
+        cut_by(sch, keys, 1 if beside is None else plan.word)
     if stages.partial is None:
         finish = [down_the_lanes(sch, stages.total, key, keys, plan.vector)]
     else:
@@ -79,6 +88,11 @@ def inline_others(sch: Schedule, stages: AttentionStages) -> None:
     """Constants, and whatever reshapes the arguments, are read in place."""
     for block in others(sch, stages):
         sch.compute_inline(block.block)
+
+
+def _innermost_serial(sch: Schedule, block: Block) -> Loop:
+    """The loop around all that is unrolled and vectorised."""
+    return [loop for loop in sch.get_loops(block) if sch.get(loop).kind == tir.ForKind.SERIAL][-1]
 
 
 def _result_tiles(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> tuple[Loop, Loop]:

@@ -10,6 +10,7 @@ from ....tvm import te, tir
 from ....tvm.types import PrimExpr, Tensor
 from ..bfloat16 import word_along
 from .forms import BlockPlan
+from .masks import MaskStages
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class SoftmaxStages:
     inverse: Tensor
 
 
-def softmax_of(scores: Tensor, parts: Softmax, plan: BlockPlan) -> SoftmaxStages:
+def softmax_of(
+    scores: Tensor, parts: Softmax, plan: BlockPlan, masks: MaskStages | None = None
+) -> SoftmaxStages:
     """Each lane for itself; the inverse multiplies the result, which has fewer elements."""
     keys = plan.shape.keys
     rows = (*plan.shape.batch, plan.blocks, plan.lanes)
@@ -39,7 +42,15 @@ def softmax_of(scores: Tensor, parts: Softmax, plan: BlockPlan) -> SoftmaxStages
 
     power = te.compute((*rows[:-1], plan.powers, plan.lanes), raised, name="power")
     total, partial = _total(power, plan)
-    inverse = te.compute(rows, lambda *i: parts.inverse(total(*i)), name="inverse")
+
+    def inverted(*i: PrimExpr) -> PrimExpr:
+        found = parts.inverse(total(*i))
+        if masks is None:
+            return found
+        # Always so: TE has no stage that nobody reads, and this one says how far loops go.
+        return tir.Select(masks.seen(*i[:-1]) > 0, found, tir.const(0, "float32"))
+
+    inverse = te.compute(rows, inverted, name="inverse")
     return SoftmaxStages(peak, power, partial, total, inverse)
 
 
