@@ -47,6 +47,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[Any, ...]]] = {
         "method": ("linear", "nearest_neighbor"), "coordinate_transformation_mode": tuple(MODES),
         "rounding_method": ROUNDINGS,
     },
+    "tile": {"repeats": ((1, 3, 1), (1, 2, 1), (1, 1, 7, 1), (2, 1, 1), (1, 1, 2))},
     "transpose": {
         "axes": ((0, 2, 1, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 2, 3), (0, 2, 1), (1, 0)),
     },

@@ -187,6 +187,13 @@ def _broadcast_to(ins: Sequence[Type], a: Attrs) -> Type:
     return tuple(a["shape"]), ins[0][1]
 
 
+def _tile(ins: Sequence[Type], a: Attrs) -> Type:
+    shape, repeats = ins[0][0], a["repeats"]
+    rank = max(len(shape), len(repeats))
+    both = ((1,) * (rank - len(each)) + tuple(each) for each in (shape, repeats))
+    return tuple(n * times for n, times in zip(*both, strict=True)), ins[0][1]
+
+
 def _levels(ins: Sequence[Type], a: Attrs) -> Type:
     """quantize and dequantize: a scale and a zero point of all, or along an axis."""
     shape, dtype = ins[0]
@@ -233,6 +240,6 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     "global_avg_pool2d": windows.global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,
     "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "resize2d": windows.resize, "softmax": _one_axis, "split": _split,
-    "transpose": _transpose,
+    "tile": _tile, "transpose": _transpose,
     **onnx_ops.RULES,
 }  # fmt: skip

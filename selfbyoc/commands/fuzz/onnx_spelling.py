@@ -234,5 +234,6 @@ WRITE: dict[str, Callable[[Place], Any]] = {
     "silu": lambda p: p.w.op("Mul", p.inputs[0], p.w.op("Sigmoid", p.inputs[0])),
     "softmax": lambda p: p.w.op("Softmax", p.inputs[0], axis=p.attrs["axis"]),
     "split": _split, "conv1d_transpose": _transposed, "conv2d_transpose": _transposed,
+    "tile": lambda p: p.w.op("Tile", p.inputs[0], p.w.ints(*p.attrs["repeats"])),
     "transpose": lambda p: p.w.op("Transpose", p.inputs[0], perm=p.attrs["axes"]),
 }  # fmt: skip
