@@ -53,13 +53,16 @@ def _transpose(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 
 def _tile(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-    (x,), ndim = ins, len(ins[0].shape)
+    (x,), repeats = ins, call.attrs["repeats"]
+    more = max(0, len(repeats) - len(x.shape))
+    whole = [*[1] * more, *x.shape]
+    times = [*[1] * (len(whole) - len(repeats)), *repeats]
 
     def element(*i: PrimExpr) -> PrimExpr:
-        last = i[len(i) - ndim :]
-        return x(*(tir.floormod(at, extent) for at, extent in zip(last, x.shape, strict=True)))
+        return x(*(tir.floormod(*each) for each in zip(i[more:], x.shape, strict=True)))
 
-    return te.compute(call.outputs[0].shape, element, name=call.name)
+    shape = [extent * n for extent, n in zip(whole, times, strict=True)]
+    return te.compute(shape, element, name=call.name)
 
 
 def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -215,7 +218,7 @@ KINDS = (
         read_attrs=("repeats",),
         relay=form("tile", lambda raw: {"repeats": plain(raw["reps"])}),
         relax=form("tile", only("repeats")),
-        fuses="injective",
+        fuses=("broadcast", "injective"),
         takes="x",
         doc="The whole of x so many times along each axis, as NumPy's.",
     ),

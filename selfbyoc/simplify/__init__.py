@@ -25,6 +25,7 @@ from .padding import padded_by_itself
 from .regions import in_regions
 from .rotary import rotated_halves
 from .taps import without_idle_taps
+from .transposes import joined_transposes
 from .views_of_batches import views_of_batches
 from .where import where
 
@@ -50,6 +51,7 @@ REWRITINGS = (
     where(("reshape",), lambda: between_reshapes),
     where(VIEWS, lambda: views_of_batches),
     where(("matmul", "batch_matmul"), lambda: factors_of_queries),
+    where(("transpose",), lambda: joined_transposes),
     where(("conv2d",), lambda: without_idle_taps),
     where(("conv2d",), lambda: in_regions),
     *LAST,

@@ -268,6 +268,15 @@ def test_attention_melts():
         kernel.is_melted("batch_matmul", "result")  # one compute: its stages have their own names
 
 
+def test_loops_that_end_early():
+    """Of attention with a mask, those over keys; a convolution has none."""
+    masked = next(c for c in BY_NAME["attention"].cases if "1x197x197" in c.name)
+    kernel = report_of("attention", masked.name)
+    assert re.search(r"for n of peak \(at most \d+\)", str(kernel))
+    assert "for s of total (at most 197)" in str(kernel)
+    assert "at most" not in str(report_of("attention", BY_NAME["attention"].cases[0].name))
+
+
 def test_the_expanded_image_never_is_whole():
     """In chunks of rows: some blocks of channels of the expanded rows at a time."""
     kernel = report_of("inverted_residual", "mobilenet-v2")

@@ -42,6 +42,12 @@ class Loop:
     kind: str
     axis: str = ""
     body: tuple[Loop | Stage, ...] = field(default=(), repr=False)
+    is_cut: bool = False  # it ends where a number says, which is computed before it
+
+    @property
+    def turns(self) -> str:
+        """How many, for the drawing."""
+        return f"at most {self.extent}" if self.is_cut else str(self.extent)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -155,7 +161,7 @@ def scope_text(loops: tuple[Loop, ...]) -> str:
         text = ", ".join(names)
     word = {SERIAL: "for", PARALLEL: "parallel", UNROLLED: "unrolled", VECTORIZED: "vector"}
     kind = word.get(loops[0].kind, loops[0].kind)
-    return f"{kind} {text} ({' x '.join(str(loop.extent) for loop in loops)})"
+    return f"{kind} {text} ({' x '.join(loop.turns for loop in loops)})"
 
 
 def stage_text(stage: Stage, loops: tuple[Loop, ...]) -> str:
@@ -177,7 +183,7 @@ def _own_loops(loops: tuple[Loop, ...]) -> list[str]:
     found = [f"{loop.kind} {loop.extent}" for loop in loops if loop.kind not in known]  # GPUs
     for kind, text in ((PARALLEL, "parallel {}"), (SERIAL, "for {}"), (UNROLLED, "unrolled {}"),
                        (VECTORIZED, "{} lanes")):  # fmt: skip
-        extents = [str(loop.extent) for loop in loops if loop.kind == kind]
+        extents = [loop.turns for loop in loops if loop.kind == kind]
         if extents:
             found.append(text.format(" x ".join(extents)))
     return found

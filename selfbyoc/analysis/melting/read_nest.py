@@ -10,6 +10,7 @@ from typing import Any
 
 from ...codegen.info.op_info import OpInfo, op_info
 from ...errors import InputError
+from ...tir.cut_loops import CUT
 from ...tvm import is_reduction, region_buffer, walk
 from ...tvm.types import IterVar, PrimExpr, PrimFunc, PrimVar, Stmt, TirNode
 from .counting import Range, count, enter, variables
@@ -212,6 +213,7 @@ def _frozen(node: _Scope | _Found) -> Loop | Stage:
         kind,
         f"{' and '.join(axes)} of {last.stage.name}" if axes else "",
         tuple(_frozen(child) for child in node.children),
+        CUT in (loop.annotations or {}),
     )
 
 
