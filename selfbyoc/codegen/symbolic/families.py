@@ -71,7 +71,7 @@ def families(
         pass
     few = {size: key_of(decide(size)) for size in range(1, FEW + 1) if within.holds(size)}
     same = {s: next((f for f in found.get(key, ()) if f.takes(s)), None) for s, key in few.items()}
-    return served(sizes, plans, found, same)
+    return served(sizes, plans, found, same, within)
 
 
 def _decided(sizes: Sequence[int], decide: Decide) -> dict[int, Decisions]:
@@ -167,7 +167,8 @@ def _confirmed(
                 group = [*group, *others]
                 continue
             is_whole = most is not None and most <= _largest(group, symbol)
-            is_endless = is_whole or (bool(far) and all(found.says(e) for e in far))
+            beyond = any(e.sizes[symbol] > _largest(group, symbol) for e in far)
+            is_endless = is_whole or (beyond and all(found.says(e) for e in far))
             limit = None if is_endless else _largest(group, symbol)
             near = next((e for e in _nearer(found, symbol, make) if found.says(e)), group[0])
             return Family(Learnt((*group, near), found.formulas), {}, symbol, limit, is_endless)
@@ -182,7 +183,9 @@ def _far(found: Learnt, symbol: str, most: int | None) -> list[int]:
         last = range(most, most - step, -1) if most > max(sizes) else ()
         far = (*(size for size in far if size <= most), *last) if last else ()
     rests = {size % step for size in sizes}
-    return [size for size in far if size % step in rests]
+    if most is None or most >= FAR[-1] + step:  # of large steps none of those may be one
+        far = (*far, *(FAR[-1] + (rest - FAR[-1]) % step for rest in sorted(rests)))
+    return [size for size in dict.fromkeys(far) if size % step in rests]
 
 
 def _nearer(found: Learnt, symbol: str, make: Callable[[int], Example | None]) -> Iterator[Example]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...ir.symbols import Range
 from .family import Family
 from .plans import Plans
 
@@ -13,6 +15,7 @@ Steps = tuple[int, int]  # of sizes that leave a rest after steps: the step and 
 
 MOST_STEPS = 3  # more are rare, and each adds to the choice
 LARGEST_FIRST = 128  # up to there each size is known
+BEYOND = 64  # sizes after the last one: all residues of steps that families have
 FEW = 8  # sizes with a kernel of their own: plans of few rows follow each of them
 
 
@@ -26,11 +29,21 @@ class Served:
     families: list[Family]
     by_size: dict[int, int]
     by_rest: dict[Steps, dict[int, int]] = field(default_factory=dict)
+    within: Range = field(default_factory=Range)
 
     @property
     def gaps(self) -> list[int]:
-        """The sizes that none serves."""
-        return [s for s, n in self.by_size.items() if n < 0 and not self._is_apart(s)]
+        """The sizes that none serves, of those that stand for themselves and for all between them
+        and the one before, the largest for those beyond it, too.
+        """
+        sizes = sorted(self.by_size)
+        found = []
+        for before, size in itertools.pairwise([sizes[0] - 1, *sizes]):
+            last = size + BEYOND if size == sizes[-1] else size
+            there = filter(self.within.holds, range(before + 1, last + 1))
+            is_apart = all(map(self._is_apart, there))
+            found += [size] if self.by_size[size] < 0 and not is_apart else []
+        return found
 
     def _is_apart(self, size: int) -> bool:
         rests = self.by_rest.items()
@@ -42,6 +55,7 @@ def served(
     plans: Plans,
     found: Mapping[str, Sequence[Family]],
     few: Mapping[int, Family | None],
+    within: Range,
 ) -> Served:
     """Each size is served by the family by which it loses least; of several its plan's own, or that
     of the next larger size that has one. Families that serve none are left out.
@@ -65,7 +79,7 @@ def served(
     tables = [whole, *by_rest.values()]
     used = [f for f in every if any(f is c for table in tables for c in table.values())]
     numbers = [{size: _place(used, f) for size, f in table.items()} for table in tables]
-    return Served(used, numbers[0], dict(zip(by_rest, numbers[1:], strict=True)))
+    return Served(used, numbers[0], dict(zip(by_rest, numbers[1:], strict=True)), within)
 
 
 def _place(used: Sequence[Family], family: Family | None) -> int:

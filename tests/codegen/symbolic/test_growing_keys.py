@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc.errors import InputError
+from selfbyoc.codegen.symbolic.kernel import _learnt
+from selfbyoc.errors import FallbackWarning, InputError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import writer
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.schedules.kernels.attention import split_plan
 from selfbyoc.tvm import GENERATION, tir
 
 pytestmark = pytest.mark.slow
@@ -235,3 +237,16 @@ def test_within_a_range(least, most):
     for keys in (*KEYS, 39, 40, 100, 101):
         if (least or 1) <= keys <= (most or 513):
             check(found, 7, keys)
+
+
+def test_blocks_as_long_as_few_sizes_are(monkeypatch):
+    """Of 256 keys: sizes of one block are alike, and among larger ones, multiples of 64. What no
+    kernel of these is right for has none, and says so.
+    """
+    monkeypatch.setattr(split_plan, "KEYS", (256,))
+    _learnt.clear()
+    with pytest.warns(FallbackWarning, match=r"no kernel of keys=512"):
+        found = library(7)
+    for keys in (130, 500, 512, 700, 2050):
+        check(found, 7, keys)
+    _learnt.clear()

@@ -1,6 +1,7 @@
 """Kernels of symbolic sizes: built once, right for every size, in composites as well as outside."""
 
 import itertools
+import math
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from selfbyoc.codegen.symbolic.empty import empties, is_right_at_zero, outputs_o
 from selfbyoc.codegen.symbolic.families import families
 from selfbyoc.codegen.symbolic.formula import Tiles, fitted_all
 from selfbyoc.codegen.symbolic.learn import Example, learnt
+from selfbyoc.codegen.symbolic.served import Served
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError, SymbolicError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
@@ -290,7 +292,7 @@ def test_schedules_that_differ_in_more_than_sizes():
 
     def schedule(sch, ops, target):
         row, _ = sch.get_loops(ops.relu.block)
-        for _ in range(int(sch.get(row).extent) % 7):
+        for _ in range(math.isqrt(37 * int(sch.get(row).extent)) % 7):
             row = sch.split(row, [1, None])[1]
 
     mine = selfbyoc.Composite("mine", lambda x: op.relu(x), schedule=schedule)
@@ -358,3 +360,12 @@ def test_more_elements_than_an_index_reaches(monkeypatch, tmp_path):
     text = r"a tensor of shape \(1, .*n.*\): expected at most 1500 elements"
     with pytest.raises(InputError, match=text):
         library(np.zeros((1, 32, 33), "float32"))
+
+
+def test_what_stands_for_no_other_size():
+    """A family of every 64th size leaves those between out, though the table has none of them."""
+    whole = {size: 0 if size < 300 else -1 for size in (*range(9, 129), 192, 256, 320, 512)}
+    of_all = {(64, 0): dict.fromkeys((64, 128, 192, 256, 320, 512), 1)}
+    assert Served([], whole, of_all).gaps == [320, 512]
+    every = {(2, rest): dict.fromkeys(range(10 + rest, 513, 2), rest) for rest in (0, 1)}
+    assert Served([], whole, every).gaps == []
