@@ -21,7 +21,7 @@ CUT = "tefuse.cut"  # on a loop: how much of that number an iteration covers
 
 
 def cut_by(sch: Schedule, loop: Loop, step: int) -> None:
-    """The loop ends where the count of the function, less than `step` a turn, is reached."""
+    """The loop ends where the function's count is reached, `step` of it a turn."""
     sch.annotate(loop, CUT, step)
 
 

@@ -111,6 +111,17 @@ def test_both_products(words, name, program, in_numpy, shapes):
     assert_rounded(found, arrays, in_numpy)
 
 
+@pytest.mark.parametrize(("rows", "keys"), [(35, 51), (64, 96), (100, 33)])
+def test_words_that_no_query_sees(words, rows, keys):
+    arrays = given(q=(2, rows, 40), k=(2, 40, keys), v=(2, 48, keys))
+    sees = np.arange(keys) <= np.arange(rows)[:, None] + max(keys - rows, 0)
+    arrays["mask"] = np.where(sees, 0, -np.inf).astype(BF16)[None]
+    mod = model(by_depth, arrays)
+    assert plan(mod).words
+    (found,) = selfbyoc.build(mod)(*arrays.values())
+    assert_rounded(found, arrays, by_depth_in_numpy)
+
+
 def test_it_is_verified(words):
     """What rounding to bfloat16 explains is no fault, and a fault is one yet."""
     parted = selfbyoc.partition_for_tefuse(model(plain, given(**CASES[1][3])))

@@ -21,7 +21,7 @@ from ..words import words_of
 from .forms import BlockPlan
 from .operands import Read, read
 
-# A key at which a mask is below is hidden: what a softmax makes of it is zero, beside any other.
+# What is added to a score hides its key from here down: beside others a softmax makes zero of it.
 HIDDEN = -1e30
 
 
@@ -31,11 +31,13 @@ class Masks:
 
     of_queries: tuple[Read, ...] = ()
     of_keys: tuple[Read, ...] = ()
-    hides: bool = False  # whether it may be more than what is known of positions, head by head
+    hides: bool = False  # whether they may hide keys: those of each head are biases
 
     @classmethod
     def of(cls, given: Mapping[str, Tensor | None], ops: Ops) -> Masks:
-        """Of a composite's arguments; one along a single axis was read as a bias."""
+        """Of a composite's arguments; one along a single axis was read as a bias. (Along queries it
+        hides all keys of one or none, so that it may pass for one of keys.)
+        """
         tensors = [mask for mask in given.values() if mask is not None]
         if tensors and ops.of("bias_add"):
             axis, (bias,) = ops.bias_add.attrs["axis"], tensors
@@ -152,7 +154,9 @@ def _last(turned: Tensor | None, masks: Masks, plan: BlockPlan) -> Tensor:
 
 
 def _seen(last: Tensor, plan: BlockPlan) -> tuple[Tensor, Tensor]:
-    """A query that sees nothing is made of all keys alike, or of none: as without this."""
+    """How far the block's queries see, and the same in whole steps of all loops. A query that sees
+    nothing is made of all keys alike, or is NaN: as without this.
+    """
     lane = te.reduce_axis((0, int(last.shape[-1])), name="lane")
     keys = tir.const(plan.shape.keys, "int32")
 
