@@ -327,6 +327,19 @@ def _transpose_to(d: Drawing, at: int, wanted: Wanted) -> None:
     d.need(d.node(at).inputs[0], [wanted[axes.index(n)] for n in range(len(axes))])
 
 
+def _tile(d: Drawing, at: int) -> None:
+    raise NotImplementedError("a mask is repeated as scores want it")
+
+
+def _tile_to(d: Drawing, at: int, wanted: Wanted) -> None:
+    """The rows of a mask for some heads, which have so many in all."""
+    *lead, rows, columns = wanted
+    times = d.rng.choice([n for n in range(1, 9) if rows is None or rows % n == 0])
+    d.set(at, repeats=(*[1] * len(lead), times, 1))
+    once = None if rows is None else rows // times
+    d.need(d.node(at).inputs[0], [*lead, once, columns])
+
+
 def _heads(d: Drawing, leaf: int) -> Shape:
     """[batch, sequence, heads, depth]"""
     sequence, heads, depth = (sizes.extent(d.rng, most) for most in (600, 16, 128))
@@ -367,6 +380,7 @@ RULES: dict[str, Rule] = {
     "resize2d": Rule(_resize, _cannot, _image),
     "dense": Rule(_dense, _dense_to, _matrix),
     "batch_matmul": Rule(_batch_matmul, _cannot, _matrices),
+    "tile": Rule(_tile, _tile_to),
     "transpose": Rule(_transpose, _transpose_to, _heads),
     "concatenate": Rule(_concatenate, _cannot),
     **dict.fromkeys(GATES, Rule(recurrent, _cannot)),
