@@ -141,6 +141,53 @@ def test_each_block_of_queries_by_itself():
     assert np.isnan(result[:, 94:]).all()
 
 
+@pytest.mark.parametrize(
+    ("rows", "times", "keys", "is_open"),
+    [
+        (2, 2, 19, False), (1, 3, 19, False), (9, 5, 40, False), (30, 1, 40, False),
+        (40, 3, 90, False), (2, 3, 70, True), (9, 5, 40, True),
+    ],
+)  # fmt: skip
+def test_a_mask_for_groups_of_queries(rows, times, keys, is_open):
+    """Few queries, blocks of them, blocks of keys: each repeats the mask by itself."""
+
+    def groups(q, k, v, mask):
+        scores = op.batch_matmul(q, k, transpose_b=True)
+        scores = op.add(scores, op.tile(mask, repeats=(1, times, 1)))
+        return op.batch_matmul(op.softmax(scores), v)
+
+    given = arrays(rows * times, keys, causal(rows, keys, LEAST))
+    shapes = {name: array.shape for name, array in given.items()}
+    axes = {"k": 1, "v": 1, "mask": 2} if is_open else {}
+    extent = tir.Var("m", "int64") if GENERATION == "relax" else tir.Any()
+    opened = {
+        name: tuple(extent if n == axes.get(name) else e for n, e in enumerate(shape))
+        for name, shape in shapes.items()
+    }
+    mod = emit(groups, opened)
+    if is_open and GENERATION == "relay":
+        mod = selfbyoc.name_sizes(mod, {name: {axis: "m"} for name, axis in axes.items()})
+    library = selfbyoc.build(mod, cache=False)
+    assert library.report.counts == {"attention": 1}
+    assert "tile" not in library.report.left
+    q, k, v, mask = given.values()
+    wanted = expected(q, k, v, np.tile(mask, (1, times, 1)))
+    assert first_wrong(library(**given)[0], wanted, "float32", keys) is None
+
+
+def test_a_mask_that_is_added_twice():
+    def twice(q, k, v, mask):
+        scores = op.add(op.batch_matmul(q, k, transpose_b=True), mask)
+        return op.batch_matmul(op.softmax(op.add(scores, mask)), v)
+
+    given = arrays(33, 40, causal(33, 40, LEAST))
+    library = selfbyoc.build(emit(twice, {n: a.shape for n, a in given.items()}), cache=False)
+    assert library.report.counts == {"attention": 1}
+    q, k, v, mask = given.values()
+    wanted = expected(q, k, v, 2 * mask.astype("float64"))
+    assert first_wrong(library(**given)[0], wanted, "float32", 40) is None
+
+
 def test_open_sizes():
     rows, keys = (tir.Var(n, "int64") if GENERATION == "relax" else tir.Any() for n in "nm")
     shapes = {
