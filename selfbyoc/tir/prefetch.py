@@ -16,13 +16,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..tvm import Analyzer, dtype_of, param_buffers, region_buffer, tir, tvm, walk
-from ..tvm.rewrite import map_loops, prefetch_op, substitute, with_body
+from ..tvm.rewrite import map_loops, mapped, prefetch_op, substitute, variables_in, with_body
 from ..tvm.types import Buffer, PrimExpr, PrimFunc, Stmt
+from .loop_nests import loop_nests
 
 # Annotations of loops: its runs read a piece of a weight each, and: its runs ask (JSON of the
 # weight's name, and of how far the next piece is away by index, or null).
@@ -38,10 +39,10 @@ class _Box:
     first: list[PrimExpr]
     extents: list[int]
 
-    def runs(self, shape: Sequence[int]) -> tuple[int, int]:
+    def runs(self, shape: Sequence[PrimExpr]) -> tuple[int, int]:
         """The dimension from which on it is contiguous, and how many elements that are."""
         for dim in range(len(shape) - 1, 0, -1):
-            if self.extents[dim] != shape[dim]:
+            if self.extents[dim] != getattr(shape[dim], "value", None):  # or it is open
                 return dim, math.prod(self.extents[dim:])
         return 0, math.prod(self.extents)
 
@@ -64,29 +65,6 @@ def with_prefetch(func: PrimFunc) -> PrimFunc:
     return map_loops(func, prefetching)
 
 
-def loop_nests(stmt: Stmt, around: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, ...]]:
-    """Every loop, after those around it."""
-    if type(stmt).__name__ == "For":
-        around = (*around, stmt)
-        yield around
-    for child in _inner(stmt):
-        yield from loop_nests(child, around)
-
-
-def _inner(stmt: Stmt) -> list[Stmt]:
-    """The statements in a statement. To ask TVM 0.17 for what a node has not takes it 50 us."""
-    kind = type(stmt).__name__
-    if kind in ("BufferStore", "Evaluate"):
-        return []
-    if kind == "SeqStmt":
-        return list(stmt.seq)
-    if kind == "IfThenElse":
-        return [s for s in (stmt.then_case, stmt.else_case) if s is not None]
-    if kind in ("BlockRealize", "SBlockRealize"):
-        return [stmt.block]
-    return [stmt.body] if hasattr(stmt, "body") else []
-
-
 def _lines(nest: Sequence[Stmt], buffer: Buffer, to: list[int] | None) -> list[Stmt]:
     """What a run of the last loop prefetches: its share of the piece after the one at hand."""
     pieces = [i for i, loop in enumerate(nest) if (loop.annotations or {}).get(PIECE)]
@@ -95,7 +73,7 @@ def _lines(nest: Sequence[Stmt], buffer: Buffer, to: list[int] | None) -> list[S
     # The sums' start has loops of its own with the same annotations, but reads nothing.
     if not pieces or box is None:
         return []
-    dim, run = box.runs([int(extent) for extent in buffer.shape])
+    dim, run = box.runs(list(buffer.shape))
     each = LINE * 8 // _bits(buffer)  # elements of a line
     runs, number = 1, tir.const(0, dtype_of(nest[-1].loop_var))
     for loop in nest[at + 1 :]:
@@ -210,14 +188,27 @@ def _box(loop: Stmt, at: Stmt, buffer: Buffer) -> _Box | None:
     walk(at.body, visit_load, "BufferLoad", "TensorLoad")
     if not found:
         return None
+    indices = [_unclamped(index, set(least)) for index in found[0]]
     first, last = (
-        [substitute(substitute(index, new), new) for index in found[0]] for new in (least, most)
+        [substitute(substitute(index, new), new) for index in indices] for new in (least, most)
     )
     ana = Analyzer()
     away = [ana.simplify(z - a) for a, z in zip(first, last, strict=True)]
     if not all(type(a).__name__ == "IntImm" for a in away):
         return None
     return _Box(first, [int(a) + 1 for a in away])
+
+
+def _unclamped(index: PrimExpr, moving: set[Any]) -> PrimExpr:
+    """An index that goes on where the last element is read again instead: the least of what moves
+    and what does not.
+    """
+
+    def going_on(least: PrimExpr) -> PrimExpr:
+        sides = [side for side in (least.a, least.b) if variables_in(side) & moving]
+        return sides[0] if len(sides) == 1 else least
+
+    return mapped(index, "Min", going_on)
 
 
 def _behind(index: Sequence[PrimExpr], loops: Sequence[Stmt]) -> list[PrimExpr]:

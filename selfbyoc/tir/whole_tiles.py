@@ -17,7 +17,7 @@ from typing import Any
 from ..tvm import Analyzer, dtype_of, structural_equal, tir, walk
 from ..tvm.rewrite import in_ssa, map_loops, mapped
 from ..tvm.types import PrimExpr, PrimFunc, Stmt, TirNode
-from .prefetch import loop_nests
+from .loop_nests import loop_nests
 
 _MEMORY = ("Allocate", "AllocBuffer", "DeclBuffer", "AttrStmt")
 _BINDING = ("LetStmt", "Let", "Bind")

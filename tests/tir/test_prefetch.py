@@ -12,8 +12,9 @@ from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules.steps.loops import prefetch_next
+from selfbyoc.tir.loop_nests import loop_nests
 from selfbyoc.tir.lowering import finished
-from selfbyoc.tir.prefetch import AHEAD, loop_nests, with_prefetch
+from selfbyoc.tir.prefetch import AHEAD, with_prefetch
 from selfbyoc.tir.prefetch_early import with_early
 from selfbyoc.tvm import (  # fmt: skip
     Analyzer,
@@ -95,10 +96,13 @@ def scheduled_product(order):
     return sch, loops
 
 
+def places(load, values):
+    return tuple(int(Analyzer().simplify(substitute(i, values))) for i in load.indices)
+
+
 def offsets(load, values):
     shape = (3, 4, 8, 16)
-    index = [int(Analyzer().simplify(substitute(i, values))) for i in load.indices]
-    return sum(i * int(np.prod(shape[d + 1 :])) for d, i in enumerate(index))
+    return sum(i * int(np.prod(shape[d + 1 :])) for d, i in enumerate(places(load, values)))
 
 
 def prefetches(func):
@@ -248,3 +252,34 @@ def test_the_last_piece_prefetches_the_first_of_the_next_panel():
     back = plan.size * (plan.pieces - 1)
     wanted = [[0, plan.size, 0], [plan.wide, -back, 0]]
     assert sorted(json.loads(text)[1] for text in found) == wanted
+
+
+def test_rows_of_an_open_number_whose_last_one_is_read_again():
+    """The next piece is asked for behind the end, too: a prefetch is no access."""
+    n, heads, depth, block = te.var("n"), 2, 32, 8
+    rows = te.placeholder((n, heads, depth), "float32", name="rows")
+    x = te.placeholder((heads, depth), "float32", name="x")
+    k = te.reduce_axis((0, depth), name="k")
+
+    def element(o, h, t):
+        row = tir.Min(o * block + t, n - 1)
+        return te.sum(rows[row, h, k] * x[h, k], axis=k)
+
+    sums = te.compute(((n + block - 1) // block, heads, block), element, name="sums")
+    sch = Schedule(te.create_prim_func([rows, x, sums]))
+    (found,) = child_blocks(sch)
+    o, h, t, k = sch.get_loops(found)
+    task = sch.fuse(o, h)
+    outer, step = sch.split(k, [None, 8])
+    sch.reorder(outer, t, step)
+    sch.decompose_reduction(found, outer)
+    prefetch_next(sch, task, outer, "rows")
+    (task, run), asks, _ = prefetches(with_prefetch(sch.mod["main"]))
+    for piece in range(5):
+        asked = []
+        for number in range(depth // 8):
+            values = {task.loop_var: tir.const(piece), run.loop_var: tir.const(number)}
+            asked += [places(ask, values) for ask in asks]
+        of_block, head = divmod(piece + 1, heads)
+        lines = itertools.product(range(block), range(0, depth, 16))
+        assert sorted(asked) == [(of_block * block + row, head, at) for row, at in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....tvm import tir
 from ....tvm.types import Block, Loop, Schedule
 from ...steps.loops import Finish, start_sums
 from ...steps.registers import sum_in_tile, unroll_tile
@@ -39,3 +40,8 @@ def down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, lanes: int
     unroll_tile(sch, [], [vector, key, lane], lanes)
 
     return lambda: start_sums(sch, block, keys, 1)
+
+
+def innermost_serial(sch: Schedule, block: Block) -> Loop:
+    """The loop around all that is unrolled and vectorised."""
+    return [loop for loop in sch.get_loops(block) if sch.get(loop).kind == tir.ForKind.SERIAL][-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ....tir.cut_loops import cut_by
-from ....tvm import tir
 from ....tvm.own_ops import PAIRS
 from ....tvm.types import Block, Loop, Schedule
 from ...steps.blocks import others, stored_at_once
@@ -12,7 +11,7 @@ from ...steps.registers import unroll_tile
 from .compute import AttentionStages, BlockStages
 from .few import FewStages, schedule_few
 from .forms import BlockPlan, FewPlan
-from .in_tiles import down_the_lanes, product_in_tile
+from .in_tiles import down_the_lanes, innermost_serial, product_in_tile
 from .mask_schedule import schedule_masks
 from .plan import AttentionPlan
 from .split import SplitStages
@@ -61,7 +60,7 @@ def schedule(sch: Schedule, stages: AttentionStages, plan: AttentionPlan) -> Non
     if stages.masks is not None:
         finish += schedule_masks(sch, stages.masks, task, plan)
         cut_by(sch, tiles, plan.scores.rows)
-        cut_by(sch, _innermost_serial(sch, stages.weighted), plan.key_steps * plan.word)
+        cut_by(sch, innermost_serial(sch, stages.weighted), plan.key_steps * plan.word)
     for last in finish:
         last()
 
@@ -88,11 +87,6 @@ def inline_others(sch: Schedule, stages: AttentionStages) -> None:
     """Constants, and whatever reshapes the arguments, are read in place."""
     for block in others(sch, stages):
         sch.compute_inline(block.block)
-
-
-def _innermost_serial(sch: Schedule, block: Block) -> Loop:
-    """The loop around all that is unrolled and vectorised."""
-    return [loop for loop in sch.get_loops(block) if sch.get(loop).kind == tir.ForKind.SERIAL][-1]
 
 
 def _result_tiles(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> tuple[Loop, Loop]:

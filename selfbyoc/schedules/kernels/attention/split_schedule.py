@@ -5,10 +5,10 @@ then what they made is added up, queries in parallel.
 from __future__ import annotations
 
 from ....tvm.types import Block, Loop, Schedule
-from ...steps.loops import Finish, vectorize
+from ...steps.loops import Finish, prefetch_next, vectorize
 from ...steps.registers import unroll_tile
 from .few import sums_in_vectors
-from .in_tiles import down_the_lanes, product_in_tile, sums_of_tile
+from .in_tiles import down_the_lanes, innermost_serial, product_in_tile, sums_of_tile
 from .split import SplitStages, Together
 from .split_plan import SplitPlan
 
@@ -51,7 +51,12 @@ def _by_lanes(sch: Schedule, stages: SplitStages, plan: SplitPlan, task: Loop) -
     key = sch.get_loops(stages.power)[1]
     finish.append(down_the_lanes(sch, stages.total, key, key, plan.narrow))
     _below(sch, stages.totals, task, plan.narrow)
-    return [*finish, _weighted(sch, stages, plan, task)]
+    finish += [_weighted(sch, stages, plan, task)]
+    # Rows of tiles are streams that no prefetcher of the hardware follows: 7 queries of 2 heads
+    # that meet 2000 keys from memory take 161 us without, 95 so, and 58 with keys in L2 (Zen 4).
+    for block, name in ((stages.products, "k"), (stages.weighted, "v")):
+        prefetch_next(sch, task, innermost_serial(sch, block), name)
+    return finish
 
 
 def _by_depth(sch: Schedule, stages: SplitStages, plan: SplitPlan, task: Loop) -> list[Finish]:
