@@ -27,6 +27,7 @@ from .rotary import rotated_halves
 from .taps import without_idle_taps
 from .transposes import joined_transposes
 from .views_of_batches import views_of_batches
+from .views_of_products import views_of_products
 from .where import where
 
 _LEVELS = ("dequantize", "quantize")
@@ -49,6 +50,7 @@ REWRITINGS = (
     where(("negative",), lambda: rotated_halves),
     where(("broadcast_to",), lambda: grouped_queries),
     where(("reshape",), lambda: between_reshapes),
+    where(VIEWS, lambda: views_of_products),
     where(VIEWS, lambda: views_of_batches),
     where(("matmul", "batch_matmul"), lambda: factors_of_queries),
     where(("transpose",), lambda: joined_transposes),

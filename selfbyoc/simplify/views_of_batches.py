@@ -58,7 +58,7 @@ class _Undone:
         if made.kind in VIEWS:
             before = to.shape(made.args[0])
             is_undone = before is not None and are_same(before, self.after)
-            return made.args[0] if is_undone and _is_product(made.args[0], to) else None
+            return made.args[0] if is_undone and is_of_product(made.args[0], to) else None
         if made.kind in ALONG_ROWS:
             found = self.of(made.args[0]) if axes_of(made) in _last(self.between) else None
             axis = -1 if made.kind == "softmax" else [-1]
@@ -106,7 +106,7 @@ class _Undone:
         return to.emit("reshape", x, shape=(*self.after[:-2], rows, columns))
 
 
-def _is_product(x: Expr, to: Editor) -> bool:
+def is_of_product(x: Expr, to: Editor) -> bool:
     """Whether it is a product of matrices, perhaps scaled and with something added."""
     made, steps = to.made(x), 0
     while made is not None and is_elementwise_kind(made.kind) and steps < MOST_SCALES:

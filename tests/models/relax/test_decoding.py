@@ -1,6 +1,7 @@
 """A decoder with caches that it writes where they lie, against NumPy."""
 
 import itertools
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,7 +25,9 @@ def weights(seed=0):
     return {n: rng.standard_normal(s).astype("float32") / s[0] ** 0.5 for n, s in shapes.items()}
 
 
-def decoder(own, batch=1, results=lambda builder, logits, present, past: [logits, *present]):
+def decoder(
+    own, batch=1, viewed=False, results=lambda builder, logits, present, past: [logits, *present]
+):
     """One layer: ids, keys, values -> logits, keys, values, or other results."""
     n, p = tir.Var("n", "int64"), tir.Var("p", "int64")
     cache = relax.TensorType((batch, SHARED, p, DEPTH), "float32")
@@ -33,7 +36,7 @@ def decoder(own, batch=1, results=lambda builder, logits, present, past: [logits
     builder = relax.BlockBuilder()
     with builder.function("main", [ids, *past]):
         with builder.dataflow():
-            found = step(builder, own, ids, past, (batch, n, p))
+            found = step(builder, own, ids, past, (batch, n, p), viewed)
             result = builder.emit_output(relax.Tuple(results(builder, *found, past)))
         builder.emit_func_output(result)
     mod = builder.finalize()
@@ -41,8 +44,10 @@ def decoder(own, batch=1, results=lambda builder, logits, present, past: [logits
     return mod
 
 
-def step(builder, own, ids, past, sizes):
-    """As transformers writes it: heads that are repeated, a causal mask of both sizes."""
+def step(builder, own, ids, past, sizes, viewed):
+    """As transformers writes it: heads that are repeated, a causal mask of both sizes; or as its
+    program is exported, by products of three axes between views (`viewed`).
+    """
     R, E, (batch, n, p) = relax.op, builder.emit, sizes
     constant = {name: relax.const(array) for name, array in own.items()}
     x = E(R.take(constant["table"], E(R.reshape(E(R.astype(ids, "int32")), (batch * n,))), 0))
@@ -52,20 +57,28 @@ def step(builder, own, ids, past, sizes):
         return E(R.permute_dims(split, [0, 2, 1, 3]))
 
     def repeated(value):
-        spread = E(R.broadcast_to(E(R.expand_dims(value, 2)), (batch, SHARED, 2, p + n, DEPTH)))
-        return E(R.reshape(spread, (batch, HEADS, p + n, DEPTH)))
+        times = HEADS // SHARED
+        spread = E(R.broadcast_to(E(R.expand_dims(value, 2)), (batch, SHARED, times, p + n, DEPTH)))
+        return E(R.reshape(spread, (batch, HEADS, p + n, DEPTH))) if times > 1 else value
+
+    def product(x, y):
+        if not viewed:
+            return E(R.matmul(x, y))
+        both = [E(R.reshape(each, (batch * HEADS, *each.ty.shape.values[2:]))) for each in (x, y)]
+        found = E(R.matmul(*both))
+        return E(R.reshape(found, (batch, HEADS, *found.ty.shape.values[1:])))
 
     present = [
         E(R.concat([old, heads(name, SHARED)], 2)) for old, name in zip(past, "kv", strict=True)
     ]
     keys, values = map(repeated, present)
-    scores = E(R.matmul(heads("q", HEADS), E(R.permute_dims(keys, [0, 1, 3, 2]))))
+    scores = product(heads("q", HEADS), E(R.permute_dims(keys, [0, 1, 3, 2])))
     row = E(R.reshape(E(R.arange(p, p + n, 1, "int64")), (1, 1, n, 1)))
     column = E(R.reshape(E(R.arange(0, p + n, 1, "int64")), (1, 1, 1, p + n)))
     zero, never = relax.const(0.0, "float32"), relax.const(float("-inf"), "float32")
     mask = E(R.where(E(R.less_equal(column, row)), zero, never))
     soft = E(R.nn.softmax(E(R.add(scores, mask))))
-    mixed = E(R.permute_dims(E(R.matmul(soft, values)), [0, 2, 1, 3]))
+    mixed = E(R.permute_dims(product(soft, values), [0, 2, 1, 3]))
     logits = E(R.matmul(E(R.reshape(mixed, (batch, n, HEADS * DEPTH))), constant["out"]))
     return logits, present
 
@@ -106,6 +119,23 @@ def test_in_any_pieces(built, pieces):
         found = own.feed(IDS[end - count : end])
         assert first_wrong(found, built.logits[end - 1], "float32", WIDTH) is None
     assert own.cache.length == 37
+
+
+@pytest.mark.parametrize(("shared", "copies"), [(1, 2), (2, 2), (HEADS, 0)])
+def test_heads_of_an_exported_program_are_read_as_they_lie(shared, copies, monkeypatch):
+    """No cache is copied, whether queries share their keys or not; those that do are, and what is
+    computed of them.
+    """
+    monkeypatch.setattr(sys.modules[__name__], "SHARED", shared)
+    own = weights()
+    mod = selfbyoc.decoding(decoder(own, viewed=True), bound=BOUND)
+    library = selfbyoc.build(mod)
+    assert library.report.counts["attention_of_heads"] == 1
+    assert library.report.left.get("transpose", 0) == copies
+    fed = selfbyoc.Decoder(library)
+    wanted = expected(own, IDS)
+    for start, end in itertools.pairwise([0, 9, 10, 11, 27, 37]):
+        assert first_wrong(fed.feed(IDS[start:end]), wanted[end - 1], "float32", WIDTH) is None
 
 
 def test_caches_are_written_where_they_lie(built):
