@@ -6,7 +6,7 @@ A family is learnt from examples of one plan: around whole tiles, small ones and
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from .served import FEW, Served, served
 Decide = Callable[[int], Decisions]
 Make = Callable[[int, Decisions], "Example | None"]
 Widen = Callable[[Family], "Family | None"]
+Beside = Callable[[Learnt, Decisions], Iterable[Example]]
 
 MOST_PLANS = 3
 MOST_GAPS = 4  # plans for the sizes that no family takes
@@ -36,13 +37,20 @@ FAR, FAR_STEPS = (509, 2054), (509, 512, 2051, 2054)
 
 
 def families(
-    symbol: str, decide: Decide, make: Make, lose: Lose, within: Range, widen: Widen
+    symbol: str,
+    decide: Decide,
+    make: Make,
+    lose: Lose,
+    within: Range,
+    beside: Beside,
+    widen: Widen,
 ) -> Served:
     """The families of all sizes `within` a range; those up to FEW only join one of the same plan.
 
     `decide` says what the plan decides for a size, and `lose` how much longer it takes by other
     decisions; `make` schedules for one under such decisions, or returns None where they do not fit;
-    `widen` makes a family one of the other symbols' sizes too, or returns None where it is not.
+    `beside` for sizes of the other symbols that would tell another formula of these; `widen` makes
+    a family one of the other symbols' sizes too, or returns None where it is not.
     """
     sizes = sizes_within(within)
     decided = _decided(sizes, decide)
@@ -55,7 +63,7 @@ def families(
             return False
         tried.append(key)
         own = plans.members(asked)[key]
-        made = _of_plan(symbol, decided[own[0]], own, make, counts, within.most)
+        made = _of_plan(symbol, decided[own[0]], own, make, beside, counts, within.most)
         closed = (f for f in made if not has_open_registers(f.learnt.function(f.learnt.symbols)))
         kept = [wide for f in closed if (wide := widen(f)) is not None]
         found[key] = [*found.get(key, ()), *kept]
@@ -92,7 +100,7 @@ def sizes_within(within: Range) -> tuple[int, ...]:
 
 def one_family(symbol: str, make: Make) -> list[Family]:
     """The families of what decides nothing by a plan."""
-    made = _of_plan(symbol, {}, TABLE, make, EXAMPLES_OF_A_PLAN[-1:])
+    made = _of_plan(symbol, {}, TABLE, make, lambda found, told: (), EXAMPLES_OF_A_PLAN[-1:])
     return [f for f in made if f.step == 1 and f.is_endless]
 
 
@@ -101,6 +109,7 @@ def _of_plan(
     decisions: Decisions,
     members: Sequence[int],
     make: Make,
+    beside: Beside,
     counts: Sequence[int] = EXAMPLES_OF_A_PLAN,
     most: int | None = None,
 ) -> list[Family]:
@@ -114,7 +123,9 @@ def _of_plan(
 
     every: list[Family] = []
     for count in counts:
-        every = _of_examples(symbol, members, example, count, most)
+        every = _of_examples(
+            symbol, members, example, lambda found: beside(found, decisions), count, most
+        )
         # What takes every size serves whole tiles too.
         if any(family.step == 1 and family.is_endless for family in every):
             every = [family for family in every if family.step == 1]
@@ -126,6 +137,7 @@ def _of_examples(
     symbol: str,
     members: Sequence[int],
     example: Callable[[int], Example | None],
+    beside: Callable[[Learnt], Iterable[Example]],
     count: int,
     most: int | None,
 ) -> list[Family]:
@@ -138,7 +150,7 @@ def _of_examples(
     made = (e for e in map(example, dict.fromkeys((*spread, *EXAMPLES))) if e is not None)
     for found in itertools.islice(made, count):
         groups.setdefault(found.loops, []).append(found)
-    confirmed = (_confirmed(symbol, group, example, most) for group in groups.values())
+    confirmed = (_confirmed(symbol, e, example, beside, most) for e in groups.values())
     return [found for found in confirmed if found is not None]
 
 
@@ -146,6 +158,7 @@ def _confirmed(
     symbol: str,
     group: Sequence[Example],
     make: Callable[[int], Example | None],
+    beside: Callable[[Learnt], Iterable[Example]],
     most: int | None,
 ) -> Family | None:
     """What examples say, where those around whole tiles agree: there another tile's count, or
@@ -157,7 +170,8 @@ def _confirmed(
         if found is None:
             return None
         known = {e.sizes[symbol] for e in group}
-        more = [make(s) for s in _around_tiles(found, symbol) if s not in known]
+        more = [make(s) for s in around_tiles(found, symbol) if s not in known]
+        more += [e for e in beside(found) if e.sizes not in [one.sizes for one in group]]
         alike = [e for e in more if e is not None and e.loops == group[0].loops]
         group = [*group, *alike]
         if all(found.says(e) for e in alike):
@@ -200,7 +214,7 @@ def _largest(group: Sequence[Example], symbol: str) -> int:
     return max(e.sizes[symbol] for e in group)
 
 
-def _around_tiles(found: Learnt, symbol: str) -> list[int]:
+def around_tiles(found: Learnt, symbol: str) -> list[int]:
     """Sizes on both sides of where another tile begins: only the right tile and shift say so."""
     tiles = {count for count in found.tiles if symbol in count.symbols and count.tile > 1}
     sizes = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -30,10 +30,11 @@ from .family import Decisions, Family
 from .formula import Sizes
 from .images import Group, Grouped, as_serial, grouped
 from .learn import Example, Learnt, learnt
-from .maker import OTHERS, Maker
+from .maker import Maker
+from .others import beside, free_ones, of_others_too
 from .parts import Part, Parts
 from .rows import ROWS, number_of_rows, of_rows
-from .single_sizes import is_general, kernels_alone, slower_sizes
+from .single_sizes import kernels_alone, slower_sizes
 
 USUAL = 8  # size of the other symbols, that plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
@@ -194,13 +195,20 @@ def _chosen(
         return maker.loss(at(size), told)
 
     def make(size: int, told: Decisions) -> Example | None:
-        return maker.example(next(maker.around(main, size, fixed)), told)
+        others = maker.alike(main, told, fixed)
+        return maker.example(next(maker.around(main, size, fixed, others)), told)
+
+    def under(told: Decisions) -> Callable[[Sizes], Example | None]:
+        return lambda sizes: maker.example(sizes, told)
+
+    def beside_it(found: Learnt, told: Decisions) -> Iterator[Example]:
+        return beside(found, under(told), free_ones(fixed))
 
     def widen(family: Family) -> Family | None:
-        wide = _of_others_too(maker, family, fixed)
-        return replace(family, learnt=wide) if is_general(wide, fixed) else None
+        wide = of_others_too(family.learnt, under(family.decisions), fixed)
+        return None if wide is None else replace(family, learnt=wide)
 
-    served = families(main, decide, make, lose, maker.source.range_of(main), widen)
+    served = families(main, decide, make, lose, maker.source.range_of(main), beside_it, widen)
     general = [family.learnt for family in served.families]
     found.functions = [within_32_bits(each.function(variables)) for each in general]
     found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
@@ -208,27 +216,13 @@ def _chosen(
     gaps = [*slower_sizes(maker, main, fixed, found.by_size, general), *served.gaps]
     if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
         raise maker.no_kernel(f"of {main}={gaps[-1]}")
-    for own, alone in kernels_alone(maker, main, gaps, fixed, decide):
+    for own, alone in kernels_alone(maker, main, gaps, fixed, decide, served.families):
         found.by_size |= dict.fromkeys(own, len(found.functions))
         known = {main: own[0]} if len(own) == 1 else {}
         found.functions.append(within_32_bits(alone.function({**variables, **known})))
     found.learnt = general
     of_none = (n for n, each in enumerate(general) if is_right_at_zero(each, main))
     found.by_size[0] = next(of_none, NONE)
-    return found
-
-
-def _of_others_too(maker: Maker, family: Family, fixed: Mapping[str, int | None]) -> Learnt:
-    """What a family knows, with the other symbols' sizes that it holds for."""
-    found = family.learnt
-    for example, size in itertools.product(found.examples[:2], OTHERS):
-        sizes = {
-            name: size if fixed.get(name, 1) is None else known
-            for name, known in example.sizes.items()
-        }
-        other = maker.example(sizes, family.decisions) if None in fixed.values() else None
-        if other is not None and found.says(other):
-            found = Learnt((*found.examples, other), found.formulas)
     return found
 
 

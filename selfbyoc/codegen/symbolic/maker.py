@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from ...errors import SelfbyocError, SymbolicError, reason
 from ...graph import sizes_text
@@ -21,8 +22,12 @@ from .ranges import decisions_at
 # Sizes of the other symbols, in examples. Three of them have several tiles of 8 or 16: of two a
 # formula of another tile says the same.
 OTHERS = (3, 2, 17, 5, 61, 38)
+TRIED = (53, 98, 131, 64)  # sizes of the main symbol, until one has a kernel
 LARGE = (1009, 1013, 1019, 1021)  # primes: what they divide has them for a factor
 BORDERS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65, 100, 128, 129, 192, 193, 513)
+
+
+Fixed = Mapping[str, int | None]  # of the other symbols: 1, or (None) anything above
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Maker:
     target: Target
     _read: dict[tuple[int, ...], External] = field(default_factory=dict, compare=False, repr=False)
     _alone: dict[tuple[int, ...], Example] = field(default_factory=dict, compare=False, repr=False)
+    _decided: dict[Any, Example | None] = field(default_factory=dict, compare=False, repr=False)
+    _alike: dict[Any, Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
 
     def at(self, sizes: Sizes) -> External:
         """The function of these sizes."""
@@ -111,6 +118,12 @@ class Maker:
 
     def example(self, sizes: Sizes, told: Mapping[str, int]) -> Example | None:
         """The kernel of these sizes, decided so; None where it cannot be, or decides otherwise."""
+        key = tuple(sizes.values()), tuple(sorted(told.items()))
+        if key not in self._decided:
+            self._decided[key] = self._made(sizes, told)
+        return self._decided[key]
+
+    def _made(self, sizes: Sizes, told: Mapping[str, int]) -> Example | None:
         source = self.at(sizes)
         at = deciding(told, fitted=True, lasting=True, sizes=self.open(sizes))
         try:
@@ -129,15 +142,44 @@ class Maker:
         above = within.most is None or within.most > 1
         return [*([1] if within.holds(1) else []), *([None] if above else [])]
 
-    def around(self, main: str, size: int, fixed: Mapping[str, int | None]) -> Iterator[Sizes]:
+    def around(
+        self, main: str, size: int, fixed: Fixed, others: Sequence[int] = OTHERS
+    ) -> Iterator[Sizes]:
         """Sizes of all symbols, with this one of `main`; those of the others that are not fixed
         vary, for each size otherwise.
         """
-        for shift in range(len(OTHERS) if None in fixed.values() else 1):
+        for shift in range(len(others) if None in fixed.values() else 1):
             found = {main: size}
             for place, (name, one) in enumerate(fixed.items()):
-                found[name] = one or OTHERS[(size + shift + place * 2) % len(OTHERS)]
+                found[name] = one or others[(size + shift + place * 2) % len(others)]
             yield {name: found[name] for name in self.source.symbols}
+
+    def alike(self, main: str, told: Mapping[str, int], fixed: Fixed) -> Sequence[int]:
+        """The sizes of another symbol whose kernels have the same loops, at one size of `main`:
+        queries that fill whole tiles may have others, or those of one block. All where it is not
+        one symbol that varies, or no two are alike.
+        """
+        if list(fixed.values()).count(None) != 1:
+            return OTHERS
+        key = main, tuple(fixed.items()), tuple(sorted(told.items()))
+        if key not in self._alike:
+            tried = (self._by_loops(main, size, told, fixed) for size in TRIED)
+            groups: Any = next(filter(None, tried), [[]])
+            most = max(groups, key=lambda sizes: (len(sizes), max(sizes, default=0)))
+            self._alike[key] = most if len(most) > 1 else OTHERS
+        return self._alike[key]
+
+    def _by_loops(
+        self, main: str, size: int, told: Mapping[str, int], fixed: Fixed
+    ) -> list[list[int]]:
+        """The sizes of another symbol by the loops that they have at one of `main`."""
+        groups: dict[Any, list[int]] = {}
+        for sizes in self.around(main, size, fixed):
+            made = self.example(sizes, told)
+            if made is not None:
+                (other,) = (sizes[name] for name, one in fixed.items() if one is None)
+                groups.setdefault(made.loops, []).append(other)
+        return list(groups.values())
 
     def no_kernel(self, what: str) -> SymbolicError:
         """The error where the schedules of several sizes are not those of one kernel."""

@@ -6,18 +6,21 @@ its sizes is an example. Others have a function each.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import SymbolicError
 from ...tir.allocations import has_open_registers
+from .family import Family
+from .formula import Sizes
 from .learn import Example, Learnt, learnt
-from .maker import OTHERS, Maker
+from .maker import Fixed, Maker
+from .others import Make, of_others_too
 from .served import FEW
 
 FIRST_ALONE = (1, 2, 3, 4, FEW)  # where these need no kernel of their own, those between do not
 
-Fixed = Mapping[str, int | None]  # of the other symbols: 1, or (None) anything above
 Decide = Callable[[int], Mapping[str, Any]]
 Groups = list[list[Example]]  # of the same loops each
 
@@ -44,36 +47,45 @@ def slower_sizes(
 
 
 def kernels_alone(
-    maker: Maker, main: str, sizes: Iterable[int], fixed: Fixed, decide: Decide
+    maker: Maker,
+    main: str,
+    sizes: Iterable[int],
+    fixed: Fixed,
+    decide: Decide,
+    families: Sequence[Family],
 ) -> Iterator[tuple[Sequence[int], Learnt]]:
     """Each of these sizes of `main` with others of the same kernel, and what that is; of one alone
-    it is for all of the other symbols.
+    it is for all of the other symbols. What is planned for a size may have no kernel for all of
+    these: a family that takes the size has one.
     """
+
+    def make(at: Sizes) -> Example | None:
+        return maker.example(at, decide(at[main]))
+
     groups: dict[Any, dict[int, Groups]] = {}
     for size in sizes:
         found = _examples(maker, main, size, fixed, decide)
         groups.setdefault(found[0][0].loops, {})[size] = found
     for own in groups.values():
-        usual = {size: of_size[0] for size, of_size in own.items()}
-        together = _of_all(usual, fixed) if len(own) > 1 else None
-        if together is not None:
+        usual = [example for of_size in own.values() for example in of_size[0]]
+        together = _of_every(usual, make, fixed) if len(own) > 1 else None
+        # It keeps its sums in registers as those of each size do.
+        if together is not None and not has_open_registers(together.function(together.symbols)):
             yield list(own), together
             continue
         for size, of_size in own.items():
-            alone = next(filter(None, (_of_every(e, of_size, fixed) for e in of_size)), None)
+            every = (_of_every(examples, make, fixed) for examples in of_size)
+            wide = (family.learnt for family in families if family.takes(size))
+            alone = next(filter(None, itertools.chain(every, wide)), None)
             if alone is None:
                 raise maker.no_kernel(f"of {main}={size}")
             yield [size], alone
 
 
-def _of_every(examples: list[Example], groups: Groups, fixed: Fixed) -> Learnt | None:
-    """What some examples of a size say, if it is so of all of the other symbols."""
+def _of_every(examples: list[Example], make: Make, fixed: Fixed) -> Learnt | None:
+    """What some examples say, if it is so of all of the other symbols."""
     found = learnt(examples)
-    if found is None:
-        return None
-    others = [e for group in groups for e in group if group is not examples and found.says(e)]
-    wide = Learnt((*examples, *others), found.formulas)
-    return wide if is_general(wide, fixed) else None
+    return None if found is None else of_others_too(found, make, fixed)
 
 
 def _examples(maker: Maker, main: str, size: int, fixed: Fixed, decide: Decide) -> Groups:
@@ -90,22 +102,3 @@ def _examples(maker: Maker, main: str, size: int, fixed: Fixed, decide: Decide) 
     if not groups:
         raise maker.no_kernel(f"of {main}={size}")
     return sorted(groups.values(), key=len, reverse=True)
-
-
-def _of_all(own: Mapping[int, Sequence[Example]], fixed: Fixed) -> Learnt | None:
-    """The kernel of all of these sizes, if there is one that keeps its sums in registers as those
-    of each size do.
-    """
-    found = learnt([example for examples in own.values() for example in examples])
-    if found is None or not is_general(found, fixed):
-        return None
-    return None if has_open_registers(found.function(found.symbols)) else found
-
-
-def is_general(found: Learnt, fixed: Fixed) -> bool:
-    """Whether it takes every size above 1 of the symbols that are not fixed: what a tile hides of
-    a few, many show.
-    """
-    free = [name for name, one in fixed.items() if one is None]
-    every = {name: {example.sizes[name] for example in found.examples} for name in free}
-    return all({2, max(OTHERS)} <= every[name] and found.step(name) == 1 for name in free)

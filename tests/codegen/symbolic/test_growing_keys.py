@@ -1,9 +1,12 @@
 """Attention of queries over keys of an open size of their own, as a decoder's cache has them."""
 
+import re
+
 import numpy as np
 import pytest
 
 import selfbyoc
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.symbolic.kernel import _learnt
 from selfbyoc.errors import FallbackWarning, InputError
 from selfbyoc.ir.emit import emit
@@ -11,6 +14,7 @@ from selfbyoc.ir.generation import writer
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.schedules.kernels.attention import split_plan
+from selfbyoc.tir.lowering import finished
 from selfbyoc.tvm import GENERATION, tir
 
 pytestmark = pytest.mark.slow
@@ -112,7 +116,7 @@ def test_some_queries(rows, mask):
         check(found, rows, keys, mask=mask)
 
 
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=znver3", "llvm"])
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
 @pytest.mark.parametrize("mask", [None, SHARED, OF_HEADS])
 def test_any_number_of_queries(mask, target):
     found = library(None, mask=mask, target=target)
@@ -122,7 +126,7 @@ def test_any_number_of_queries(mask, target):
 
 
 @pytest.mark.parametrize("rows", [1, 5, 13])
-@pytest.mark.parametrize("target", ["llvm -mcpu=znver3", "llvm"])
+@pytest.mark.parametrize("target", ["llvm -mcpu=haswell", "llvm"])
 def test_other_targets(rows, target):
     found = library(rows, target=target, mask=SHARED)
     for keys in KEYS:
@@ -136,6 +140,50 @@ def test_keys_and_values_as_a_cache_has_them(rows):
     for keys in KEYS:
         for queries in ROWS if rows is None else (rows,):
             check(found, queries, keys, CACHED, SHARED)
+
+
+@RELAX_ONLY
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize(
+    ("heads", "shared", "depth"), [(12, 12, 64), (32, 8, 64), (32, 4, 64), (6, 1, 128)]
+)
+def test_heads_of_models(heads, shared, depth, target):
+    """A kernel for any number of queries: a warning that there is none is an error here."""
+    from tvm import relax
+
+    n, m, times = tir.Var("n", "int64"), tir.Var("m", "int64"), heads // shared
+
+    def body(q, k, v, mask):
+        def repeated(x):
+            x = relax.op.permute_dims(x, [0, 2, 1, 3])
+            if times == 1:
+                return x
+            spread = relax.op.expand_dims(x, 2), (1, shared, times, m, depth)
+            return relax.op.reshape(relax.op.broadcast_to(*spread), (1, heads, m, depth))
+
+        turned = relax.op.permute_dims(repeated(k), [0, 1, 3, 2])
+        scores = relax.op.multiply(relax.op.matmul(q, turned), relax.const(0.3, "float32"))
+        return [relax.op.matmul(relax.op.nn.softmax(relax.op.add(scores, mask)), repeated(v))]
+
+    of_keys = (1, m, shared, depth)
+    args = {"q": (1, heads, n, depth), "k": of_keys, "v": of_keys, "mask": (1, 1, n, m)}
+    kinds = {name: (shape, "float32") for name, shape in args.items()}
+    mod = relax.transform.Normalize()(writer.emit_module(kinds, body))
+    found = selfbyoc.build(mod, target)
+    assert found.report.counts == {"attention_of_heads": 1}
+    rng = np.random.default_rng(heads)
+    for rows, keys in ((1, 1), (2, 2), (3, 5), (16, 70), (23, 24), (25, 41), (33, 33), (48, 130)):
+        sizes = {n: rows, m: keys}
+        given = {
+            name: rng.standard_normal([sizes.get(e, e) for e in shape], dtype="float32")
+            for name, shape in args.items()
+        }
+        seen = np.tri(rows, keys, keys - rows)[None, None]
+        given["mask"] = np.where(seen, 0, -np.inf).astype("float32")
+        (result,) = found(**given)
+        given |= {name: np.repeat(given[name], times, 2) for name in "kv"}
+        wanted = expected(**given, layout=CACHED).astype("float32")
+        assert first_wrong(result, wanted, "float32", keys) is None, (rows, keys)
 
 
 @pytest.mark.parametrize("extents", [
@@ -190,6 +238,20 @@ def test_a_guard_against_nan(rows):
         with np.errstate(invalid="ignore"):
             wanted = np.nan_to_num(expected(**given)).astype("float32")
         assert first_wrong(result, wanted, "float32", size) is None, size
+
+
+@pytest.mark.parametrize(("rows", "asked"), [(1, False), (7, True), (16, True)])
+def test_tiles_of_keys_ask_for_those_of_the_next_block(rows, asked):
+    """Lanes of the depth read them from end to end, which the hardware follows."""
+    keys = tir.Var("keys", "int64") if GENERATION == "relax" else tir.Any()
+    mod = emit(program(IN_ROWS, None), shapes(rows, keys, depth=64, columns=64))
+    if GENERATION == "relay":
+        mod = selfbyoc.name_sizes(mod, {name: {1: "keys"} for name in "kv"})
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod))
+    _, scheduled = kernel.schedule(selfbyoc.host_target())
+    text = finished(scheduled.mod["main"], selfbyoc.host_target()).script()
+    of = [set(re.findall(rf"prefetch\(.*address_of\({name}\[", text)) for name in "kv"]
+    assert [bool(found) for found in of] == [asked, asked]
 
 
 def test_after_it():
