@@ -54,7 +54,7 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
         from .decode.command import show_decoding
 
         return show_decoding(_wide(console), asked, _setting(asked))
-    for name in ("weights", "keep"):
+    for name in ("weights", "keep", "behind"):
         if getattr(asked, name) is not None:
             raise InputError(f"--{name}: only beside --decode")
     files = [path for path in asked.own if not is_onnx(path)]

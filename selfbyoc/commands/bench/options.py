@@ -82,5 +82,7 @@ def _add_questions(bench: argparse.ArgumentParser) -> None:
         "folder with config.json")  # fmt: skip
     add("--weights", type=checked(parse_weights), metavar="KINDS", help="beside --decode, of "
         "float32, float16, bfloat16, int8 and int4, by commas; default: all")  # fmt: skip
+    add("--behind", type=at_least(1), metavar="TOKENS", help="beside --decode, how "
+        "many there are when one is timed; default: 128")  # fmt: skip
     add("--keep", type=Path, metavar="FOLDER", help="beside --decode, keeps everybody's files, and "
         "takes the peers' from there the next time")  # fmt: skip

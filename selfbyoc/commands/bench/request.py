@@ -36,4 +36,5 @@ class Request:
     decode: str | None = None
     weights: str | None = None
     keep: Path | None = None
+    behind: int | None = None
     list: bool = False

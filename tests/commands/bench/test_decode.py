@@ -38,12 +38,10 @@ def test_a_peer_computes_what_pytorch_does(peer, weights, model, monkeypatch):
     """A prompt, then a token; the same after a reset. In a process, as the command has it."""
     if why := missing(peer):
         pytest.skip(why)
-    job = Job(model, model / f"{peer}-{weights}", weights, 1, "llvm")
+    job = Job(model, model / f"{peer}-{weights}", weights, 1, "llvm", 5)
     job.files.mkdir()
     run._ask(job, "write", name=peer, job=run._told(job))
-    found = run._ask(
-        job, "time", name=peer, job=run._told(job), prompts=[16, 40], at=5, tokens=2
-    )  # fmt: skip
+    found = run._ask(job, "time", name=peer, job=run._told(job), prompts=[16, 40], tokens=2)
     row = run._row(peer, job, [found, found])
     assert row.counts, row
     assert row.token > 0
@@ -58,9 +56,10 @@ def test_a_peer_computes_what_pytorch_does(peer, weights, model, monkeypatch):
 def test_the_command(model, tmp_path, capsys):
     written, kept = tmp_path / "found.json", tmp_path / "kept"
     asked = ["--decode", "tiny", "--weights", "float32", "--peers", "llama.cpp", "--threads", "1"]
+    asked += ["--behind", "1200"]
     assert not main(["bench", *asked, "--quick", "--keep", str(kept), "--json", str(written)])
     said = capsys.readouterr().out
-    assert "tiny, float32, 1 MB of weights a token" in said
+    assert "tiny, float32, 1 MB of weights a token, after 1200" in said
     (ours, *_) = json.loads(written.read_text())["rows"]
     assert ours["contender"] == OURS
     assert ours["error"] < 1e-5
@@ -136,6 +135,7 @@ def test_a_folder_is_made_once(tmp_path):
         (["--decode", "tiny", "--sweep"], "--sweep: not beside --decode"),
         (["--decode", "tiny", __file__], "MODEL: not beside --decode"),
         (["--weights", "int4"], "--weights: only beside --decode"),
+        (["--behind", "99"], "--behind: only beside --decode"),
     ],
 )
 def test_what_is_asked_wrong(asked, said, capsys):

@@ -23,7 +23,7 @@ from .contender import CONTENDERS
 from .run import measured
 from .tables import notes, table
 
-_ALSO = ("decode", "weights", "keep", "threads", "target", "peers", "quick", "json")
+_ALSO = ("decode", "weights", "keep", "behind", "threads", "target", "peers", "quick", "json")
 
 
 def show_decoding(console: Console, asked: Request, setting: Setting) -> bool:
@@ -40,7 +40,7 @@ def show_decoding(console: Console, asked: Request, setting: Setting) -> bool:
     taking = [name for name in CONTENDERS if name in (OURS, *peers)]
     weights = parse_weights(asked.weights) if asked.weights else WEIGHTS
     with step("decoding") as says, _folder(asked.keep) as folder:
-        report = measured(config, weights, taking, setting, asked.quick, folder, says)
+        report = measured(config, weights, taking, setting, asked, folder, says)
     for kind in weights:
         console.print("", table(report, kind))
     for line in notes(report, taking):

@@ -14,7 +14,9 @@ from typing import Any
 from ....common.optional import does_not_serve, is_installed
 from ..records import OURS
 
-GROUP, BOUND = 32, 1024  # weights that share a scale; tokens that caches hold
+GROUP = 32  # weights that share a scale
+BEHIND = 128  # tokens, where nobody says how many
+LEAST_BOUND, FURTHER = 1024, 256  # tokens that caches hold; of these, behind those of before
 # Bytes of a weight; of levels with a scale of two bytes for each group, as GGUF has them: the least
 # that anybody reads, and taken for everybody, so that GB/s of one are those of the other.
 BYTES = {
@@ -30,7 +32,7 @@ CONTENDERS = MappingProxyType(_KNOWN)
 @dataclass(frozen=True)
 class Job:
     """What a contender is told: where the model of transformers is and where its own files are, the
-    weights, threads and the target of our build.
+    weights, threads, the target of our build, and behind how many tokens one is timed.
     """
 
     model: Path
@@ -38,6 +40,12 @@ class Job:
     weights: str
     threads: int
     target: str
+    behind: int = BEHIND
+
+    @property
+    def bound(self) -> int:
+        """How many tokens caches hold."""
+        return max(LEAST_BOUND, self.behind + FURTHER)
 
 
 def missing(name: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ....common.optional import extra
 from ....errors import ToolError
-from .contender import BOUND, GROUP, Job
+from .contender import GROUP, Job
 
 _KINDS = {"float32": "fp32", "float16": "fp16", "int8": "int8", "int4": "int4"}
 
@@ -43,7 +43,7 @@ class _Decoder:
         config = genai.Config(str(job.files))
         options = {"intra_op_num_threads": job.threads}
         config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
-        self._genai, self._model = genai, genai.Model(config)
+        self._genai, self._model, self._bound = genai, genai.Model(config), job.bound
         self.reset()
 
     def feed(self, ids: np.ndarray) -> np.ndarray:
@@ -52,7 +52,7 @@ class _Decoder:
 
     def reset(self) -> None:
         params = self._genai.GeneratorParams(self._model)
-        params.set_search_options(max_length=BOUND, batch_size=1)
+        params.set_search_options(max_length=self._bound, batch_size=1)
         self._generator: Any = self._genai.Generator(self._model, params)
 
 

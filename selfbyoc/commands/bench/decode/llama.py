@@ -8,7 +8,7 @@ import numpy as np
 
 from ....common.optional import extra
 from ....errors import InputError
-from .contender import BOUND, Job
+from .contender import LEAST_BOUND, Job
 
 _FILE = "model.gguf"
 _KINDS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
@@ -80,8 +80,9 @@ class _Decoder:
         llama_cpp = extra("llama_cpp")
         kind = llama_cpp.GGML_TYPE_F32 if job.weights == "float32" else None  # of caches; its own
         self._llama = llama_cpp.Llama(
-            str(job.files / _FILE), n_ctx=BOUND, n_batch=BOUND, n_ubatch=BOUND // 2, type_k=kind,
-            type_v=kind, n_threads=job.threads, n_threads_batch=job.threads, verbose=False,
+            str(job.files / _FILE), n_ctx=job.bound, n_batch=LEAST_BOUND, n_ubatch=LEAST_BOUND // 2,
+            type_k=kind, type_v=kind, n_threads=job.threads, n_threads_batch=job.threads,
+            verbose=False,
         )  # fmt: skip
 
     def feed(self, ids: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .contender import BOUND, GROUP, Job
+from .contender import GROUP, Job
 
 _LIBRARY = "decoder.so"
 
@@ -21,7 +21,7 @@ def write(job: Job) -> None:
     few: dict[str, Any] = {} if job.weights == "float32" else {"weights": job.weights}
     if job.weights in ("int8", "int4"):
         few |= {"group": GROUP, "activations": "int8", "symmetric": True}  # as GGUF has them
-    mod = decoding(read_model(job.model), bound=BOUND)
+    mod = decoding(read_model(job.model), bound=job.bound)
     build(mod, make_target(job.target), **few).export_library(str(job.files / _LIBRARY))
 
 

@@ -19,12 +19,13 @@ from typing import Any
 from ..others import busy_ticks
 from ..process import Failed, environment
 from ..records import OURS
+from ..request import Request
 from ..run import cpu_name
 from ..setting import Setting
 from .configs import key_of
-from .contender import BYTES, Job, missing
+from .contender import BEHIND, BYTES, Job, missing
 
-PROMPTS, AT = (16, 128, 512), 128  # tokens; and how many are there when those of a token are timed
+PROMPTS = (16, 128, 512)  # tokens
 _LIMIT = 3600.0  # seconds that somebody may take to write files, or for a turn
 # How far from PyTorch's logits somebody may be to count; levels are of each one's own rounding.
 _MOST_ERROR = {"float32": 1e-3, "float16": 0.01, "bfloat16": 0.1}
@@ -76,27 +77,30 @@ class Report:
 
 
 def measured(
-    config: str, weights: Sequence[str], taking: Sequence[str], setting: Setting, quick: bool,
+    config: str, weights: Sequence[str], taking: Sequence[str], setting: Setting, asked: Request,
     folder: Path, says: Callable[[str], None],
 ) -> Report:  # fmt: skip
     """Of each kind of weights by itself."""
     model = folder / f"{Path(config).name}-{key_of(config)}"
     says(f"{config}: seeded weights")
     count = _once(model, lambda: _ask(setting, "model", config=config, folder=str(model)))
+    behind = asked.behind or BEHIND
     rows: list[Decoded] = []
     others: dict[str, float] = {}
     for kind in weights:
-        jobs = {name: Job(model, model / f"{name}-{kind}", kind, setting.threads, setting.target)
+        jobs = {name: Job(model, model / f"{name}-{kind}", kind, setting.threads, setting.target,
+                          behind)
                 for name in taking if not missing(name)}  # fmt: skip
         reasons = {name: _why_not(name, job, setting, says) for name, job in jobs.items()}
         failed = {name: why for name, why in reasons.items() if why}
         busy = _busy()
-        found = _turns(jobs, failed, setting, quick, says)
+        found = _turns(jobs, failed, setting, asked.quick, says)
         others[kind] = _share(busy, _busy())
         rows += [Decoded(n, kind, failed=failed[n]) if n in failed else _row(n, jobs[n], found[n])
                  for n in jobs]  # fmt: skip
     read = {kind: count * 1e-6 * BYTES[kind] for kind in weights}
-    return Report(config, cpu_name(), str(setting), setting.threads, AT, read, others, rows)
+    told = str(setting), setting.threads, behind
+    return Report(config, cpu_name(), *told, read, others, rows)
 
 
 def _turns(
@@ -109,7 +113,7 @@ def _turns(
     for turn in range(turns):
         for name in [name for name in jobs if name not in failed]:
             says(f"{jobs[name].weights}: turn {turn + 1} of {turns}, {name}")
-            asked = {"job": _told(jobs[name]), "prompts": PROMPTS, "at": AT, "tokens": tokens}
+            asked = {"job": _told(jobs[name]), "prompts": PROMPTS, "tokens": tokens}
             try:
                 found[name].append(_ask(setting, "time", name=name, **asked))
             except Failed as err:

@@ -47,9 +47,7 @@ def _written(name: str, job: dict[str, Any]) -> None:
     module_of(name).write(_job(job))
 
 
-def _timed(
-    name: str, job: dict[str, Any], prompts: list[int], at: int, tokens: int
-) -> dict[str, Any]:
+def _timed(name: str, job: dict[str, Any], prompts: list[int], tokens: int) -> dict[str, Any]:
     """Seconds from a file to the first token, of prompts and of each token; peak memory in MB; how
     far the logits are from PyTorch's, and how they correlate; and of further tokens, in turns with
     who only reads, its GB/s and their seconds.
@@ -57,6 +55,7 @@ def _timed(
     one, told = module_of(name), _job(job)
     one.imports()
     ids, wanted = np.load(told.model / "ids.npy"), np.load(told.model / "logits.npy")
+    at = told.behind
     began = time.perf_counter()
     model = one.load(told)
     first = model.feed(ids[:-1])
