@@ -37,7 +37,7 @@ def alone(change, sizes=SIZES):
         alone=lambda sizes: Example(sizes, scheduled(sizes["n"], change)),
         no_kernel=lambda what: SymbolicError(what),
     )
-    found = list(kernels_alone(maker, "n", sizes, {}, lambda size: {}))
+    found = list(kernels_alone(maker, "n", sizes, {}, lambda size: {}, []))
     for own, one in found:
         assert {e.sizes["n"] for e in one.examples} == set(own)
     return [tuple(own) for own, _ in found]
@@ -82,6 +82,28 @@ def by_no_formula(sch, block, size):
 )
 def test_which_sizes_share_a_kernel(change, expected):
     assert alone(change) == expected
+
+
+def test_a_family_serves_what_has_no_kernel_for_all_of_the_other_symbols():
+    def example(sizes, told):
+        def change(sch, block, size):
+            sch.split(sch.get_loops(block)[1], [None, {2: 8, 17: 2}.get(sizes["m"], 4)])
+
+        return Example(sizes, scheduled(sizes["n"], change))
+
+    maker = SimpleNamespace(
+        around=lambda main, size, fixed: iter([{"m": m, main: size} for m in (2, 17)]),
+        example=example,
+        no_kernel=lambda what: SymbolicError(what),
+    )
+    family = SimpleNamespace(learnt="wide", takes=lambda size: size >= 5)
+
+    def found(*sizes):
+        return list(kernels_alone(maker, "n", sizes, {"m": None}, lambda size: {}, [family]))
+
+    assert found(5, 8) == [([5], "wide"), ([8], "wide")]
+    with pytest.raises(SymbolicError, match="of n=3"):
+        found(3)
 
 
 @pytest.mark.parametrize(("change", "expected"), [(vectors, False), (in_registers, True)])
