@@ -146,18 +146,6 @@ def test_words_are_multiplied_by_the_instructions_that_there_are(cpu, bits, want
     assert not re.search(r"call\w*\s+\S*(h2f|extendhf)", code)
 
 
-@pytest.mark.parametrize("cpu", ["haswell", "cascadelake"])
-def test_one_row_reads_its_weight_as_one_stream(cpu):
-    """One block of columns after the other; several rows share the blocks that they read."""
-    target, wide = make_target(f"llvm -mcpu={cpu}"), {}
-    for rows in (1, 4):
-        mod, _ = module((rows, 256), 256, 4, 32)
-        (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target))
-        wide[rows] = kernel.schedule(target)[0].plan.product.wide
-    assert wide[1] == 1
-    assert wide[4] > 1 or cpu == "haswell"  # whose block is two vectors
-
-
 @pytest.mark.parametrize(
     ("bits", "group", "levels"),
     [(2, 128, 128), (4, 32, 32), (4, 128, 32), (4, 48, 24), (4, 40, 40), (8, 32, 32)],

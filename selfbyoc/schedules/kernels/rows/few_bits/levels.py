@@ -16,8 +16,8 @@ from .....tvm import te, tir
 from .....tvm.own_ops import ADDED_HALVES, HALVES, LEAST_OF, TOTAL_OF_HALVES, dot, of_halves
 from .....tvm.types import PrimExpr, Schedule, Tensor
 from ....steps.blocks import Facts
-from ....steps.loops import Finish
-from ....steps.registers import sum_in_tile
+from ....steps.loops import Finish, prefetch_next
+from ....steps.registers import sum_in_tile, weight_of
 from ....steps.tensors import reduce_axes
 from ....steps.tiles import BLOCK
 from ...words import all_alike
@@ -117,4 +117,6 @@ def schedule_by_levels(
     word, k = sch.split(k, [None, of_word])
     first = sum_in_tile(sch, parts, [word, k], [row, blocks, lane], lanes)
     sch.unroll(k)
+    if plan.ahead:
+        prefetch_next(sch, word, word, weight_of(Facts(sch, parts)), (0, plan.ahead, 0))
     return [first, start]

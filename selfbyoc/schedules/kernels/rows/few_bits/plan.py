@@ -13,13 +13,17 @@ from .....ops.few_bits import MOST
 from .....tvm.own_ops import LEVELS_OF
 from ....steps.blocks import divisor
 from ....steps.faults import Faults, unlike
+from ....steps.tiles import BLOCK
 from ...words import machine_of_words
 from ..forms import ProductPlan
+from ..layout import Rows
 from ..plan import lead_of, passes_of_one, plan_rows, product_plan
 from ..register_tiles import MOST_WIDE_BLOCKS
 from .words import BYTES, WORD, whole_groups
 
 HALF = (1 << 15) - 1  # the largest sum of 16 bits
+AHEAD = 24  # lines of a weight that a sum asks for before it reads them, 1.5 KB
+LONG = 32 << 10  # bytes of a block, of which several are read at once: streams of some length
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,12 @@ class FewBitsPlan:
     by_panels: bool  # which are of floats; else levels become these in registers
     levels: LevelProducts | None = None  # else rows are floats
     half_scales: bool = True  # those of float16 stay so: the CPU makes floats of them
+    ahead: int = 0  # lines of the weight that are prefetched, where one tile of rows reads it
 
     def __str__(self) -> str:
         how = "panels of floats" if self.by_panels else "each group in registers"
         how = how if self.levels is None else str(self.levels)
+        how = f"{how}, {self.ahead} lines prefetched" if self.ahead else how
         return f"{self.product}, {self.bits} bits in groups of {self.group}, {how}"
 
     @property
@@ -70,6 +76,9 @@ class FewBitsPlan:
         yield from unlike("a group", self.group, attrs["group"])
         yield from unlike("products of levels", self.levels, _products(ops, cpu))
         yield from unlike("scales as halves", self.half_scales, cpu.has_float16)
+        yield from unlike(
+            "lines prefetched", self.ahead, _ahead(self.product.rows, self.levels, cpu)
+        )
         depth, out = whole_groups(x[-1], self.group), ops.dense.outputs[0]
         if not self.by_panels:
             yield from unlike("pieces", self.product.pieces, depth // _at_once(self))
@@ -80,30 +89,51 @@ class FewBitsPlan:
 
 
 def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
-    """That of floats, or of words; of few rows, and of levels, in pieces.
-
-    One row of levels reads its weight from end to end: of several blocks at once each is a stream,
-    of a few KB, that the hardware's prefetcher learns anew (1x896x4864 of 4 bits in memory: 90 us
-    of 4 blocks, 62 of one, in L3 the same; by AVX2's instructions 129 and 73; Zen 4, Nov 2026). One
-    of floats waits for its sums instead: by AVX2 in L3 98 us of 4 blocks, 119 of one.
-    """
+    """That of floats, or of words; of few rows, and of levels, in pieces."""
     (shape, _), attrs = ops.dense.outputs[0], ops.dequantize_groups.attrs
-    depth, levels = (
-        whole_groups(ops.dense.inputs[0][0][-1], attrs["group"]),
-        _products(ops, machine),
-    )
-    steps, machine = _steps(depth, machine, levels)
-    rows = plan_rows(lead_of(shape), steps, shape[-1], "float32", machine)
-    passes = passes_of_one(rows, steps, machine)
-    widest = 1 if levels is not None and rows.height == 1 else MOST_WIDE_BLOCKS
+    levels = _products(ops, machine)
+    depth = whole_groups(ops.dense.inputs[0][0][-1], attrs["group"])
+    steps, cpu = _steps(depth, machine, levels)
+    rows = plan_rows(lead_of(shape), steps, shape[-1], "float32", cpu)
+    ahead, bits = _ahead(rows, levels, machine), attrs["bits"]
+    widest = MOST_WIDE_BLOCKS if levels is None else _widest(rows, depth * bits, ahead)
+    passes = passes_of_one(rows, steps, cpu)
     found = product_plan(
-        rows, steps, shape[-1], "float32", machine, "outputs", passes=passes, widest=widest
+        rows, steps, shape[-1], "float32", cpu, "outputs", passes=passes, widest=widest
     )
     by_panels = found.group > 1 and levels is None
-    made = FewBitsPlan(found, attrs["bits"], attrs["group"], by_panels, levels, machine.has_float16)
+    halves = machine.has_float16
+    made = FewBitsPlan(found, bits, attrs["group"], by_panels, levels, halves, ahead)
     return (
         made if by_panels else replace(made, product=replace(found, pieces=depth // _at_once(made)))
     )
+
+
+def _ahead(rows: Rows, levels: LevelProducts | None, cpu: Machine) -> int:
+    """Lines of a weight that are prefetched. One tile of rows reads it once, from memory; where a
+    product and its sum are two instructions, that takes as long as reading, and the hardware's
+    prefetcher starts anew at each page of 4 KB (24 layers of 1x896x4864 of 4 bits: 2.54 ms, and
+    2.29 so; 1x4864x896 of 8 bits 4.55 and 4.09; 48 lines 2.49 and 4.51; Zen 3, Dec 2026).
+    """
+    if levels is None or not rows.tasks == rows.each == 1:
+        return 0
+    return AHEAD if cpu.product(levels.kind).apart else 0
+
+
+def _widest(rows: Rows, bits: int, ahead: int) -> int:
+    """Blocks of a tile, at most, of so many bits a unit. One row of levels reads its weight from
+    end to end: of several blocks at once each is a stream, of a few KB, that the hardware's
+    prefetcher learns anew (1x896x4864 of 4 bits in memory: 90 us of 4 blocks, 62 of one, in L3 the
+    same; by AVX2's instructions 129 and 73; Zen 4, Nov 2026). One of floats waits for its sums
+    instead: by AVX2 in L3 98 us of 4 blocks, 119 of one.
+
+    With lines prefetched that holds for short blocks alone (Zen 3, of one, two and four blocks):
+    2048x8192 of 4 bits 2.8, 3.1 and 3.2 ms, 8192x2048 2.4, 2.2 and 2.1, 4864x896 of 8 bits 4.4, 4.2
+    and 3.9.
+    """
+    if rows.height > 1 or (ahead and bits * BLOCK // 8 >= LONG):
+        return MOST_WIDE_BLOCKS
+    return 1
 
 
 def _at_once(plan: FewBitsPlan) -> int:
