@@ -31,7 +31,7 @@ from .rowwise import Rowwise
 class Product:
     """[outer, tile, block, row, lane]: `last` sums over the last piece of k, `before` has the sums
     of those before it, of `parts` [outer, tile, piece, block, row, lane]; `total` are both. With
-    one piece there is only `last`.
+    one piece there is only `last`, or partial sums of it, which are the `parts` then.
     """
 
     last: Tensor
@@ -96,25 +96,32 @@ def product(
     rows, size = plan.rows, plan.size
     if plan.products:
         dtype, times = "int32", partial(dot, plan.products)
-    (k,) = reduce_axes(k=size)
+    (k,) = reduce_axes(k=size // plan.partial)
 
     def part(
-        at: Sequence[PrimExpr], piece: PrimExpr, block: PrimExpr, row: PrimExpr, lane: PrimExpr
+        at: Sequence[PrimExpr], step: PrimExpr, block: PrimExpr, row: PrimExpr, lane: PrimExpr
     ) -> PrimExpr:
-        left, right = read(*at, row, piece * size + k), weight(block, piece * size + k, lane)
+        left, right = read(*at, row, step), weight(block, step, lane)
         return te.sum(times(left.astype(dtype), right.astype(dtype)), axis=k)
 
     tile = (plan.blocks, rows.height, BLOCK)
+    if plan.partial > 1:
+        parts = te.compute(
+            (*rows.tiles, plan.partial, *tile),
+            lambda *i: part(i[:-4], k * plan.partial + i[-4], *i[-3:]),
+            name=f"{name}_parts",
+        )
+        return Product(_sum_of(parts, len(rows.tiles), name), parts=parts)
     last = te.compute(
         (*rows.tiles, *tile),
-        lambda *i: part(i[:-3], plan.pieces - 1, *i[-3:]),
+        lambda *i: part(i[:-3], (plan.pieces - 1) * size + k, *i[-3:]),
         name=name if plan.pieces == 1 else f"{name}_last",
     )
     if plan.pieces == 1:
         return Product(last)
     parts = te.compute(
         (*rows.tiles, plan.pieces - 1, *tile),
-        lambda *i: part(i[:-4], *i[-4:]),
+        lambda *i: part(i[:-4], i[-4] * size + k, *i[-3:]),
         name=f"{name}_parts",
     )
     before = _sum_of(parts, len(rows.tiles), f"{name}_before")

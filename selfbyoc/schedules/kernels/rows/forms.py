@@ -36,6 +36,7 @@ class ProductPlan:
     parallel: bool
     # Over the weight, for each outer index: parts of its rows, one after the other; 0: one for all.
     passes: int = 0
+    partial: int = 1  # sums of the only row side by side, each over every so many steps of k
     products: str = ""  # of words, their kind, of which k are steps then; else of floats
 
     def __str__(self) -> str:
@@ -44,8 +45,9 @@ class ProductPlan:
         rows = f"{self.group * self.tile.rows} rows x {order}"
         passes = self.passes * self.rows.tasks
         over = f", {passes} passes over the weight" if passes else ""
+        sums = f", {self.partial} partial sums" if self.partial > 1 else ""
         words = f", of words of {LEVELS_OF[self.products]}" if self.products else ""
-        return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}{over}{words}"
+        return f"register tile {self.tile}{sums}{piece}, {self.tasks} tasks of {rows}{over}{words}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the one dense layer among the ops."""
@@ -57,7 +59,8 @@ class ProductPlan:
         *lead, units = dense.outputs[0][0]
         yield from unlike("products", self.products, products)
         cpu = machine_of(cpu, products)
-        yield from spilled(self.tile, cpu, 1 if self.tile.rows == 1 else None)
+        held = RegisterTile(self.tile.rows, self.partial * self.tile.vectors)
+        yield from spilled(held, cpu, 1 if self.tile.rows == 1 else None)
         yield from self.rows.faults(lead)
         depth = steps_of(dense.inputs[0][0][-1], products)
         yield from unlike("blocks of columns", self.blocks, paired_blocks(units))
@@ -65,6 +68,9 @@ class ProductPlan:
         each = BLOCK // self.lanes if self.lanes < BLOCK else 1
         yield from unlike("a tile", self.tile, RegisterTile(self.rows.height, self.wide * each))
         yield from undivided("k", depth, self.pieces)
+        yield from undivided("k", depth, self.partial)
+        if self.partial > 1:
+            yield from unlike("rows", 1, self.rows.padded)
         yield from undivided("blocks of columns", self.blocks, self.wide)
         yield from undivided("tiles of a pass", self.rows.each, max(1, self.passes) * self.group)
         if self.group > 1:

@@ -14,7 +14,14 @@ from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
 from .forms import ProductPlan, block_vectors, paired_blocks
 from .layout import Rows, numbered, rows_in_tiles
-from .register_tiles import MOST_ROWS, MOST_WIDE_BLOCKS, cycles, most_wide_blocks, tiles_of
+from .register_tiles import (
+    MOST_ROWS,
+    MOST_WIDE_BLOCKS,
+    cycles,
+    most_wide_blocks,
+    partial_sums,
+    tiles_of,
+)
 
 MOST_PIECE = 256  # of k: sums of fewer terms are more accurate, too (4e-7, not 3e-6)
 LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
@@ -109,9 +116,10 @@ def product_plan(
     over the weight, one after the other; `widest`: blocks of a tile, at most; `halves`: its weight
     is of halves, which become floats.
     """
-    widest = min(widest, most_wide_blocks(rows, halves, cpu))
     blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
+    partial = partial_sums(rows, depth, halves, vectors, cpu)
+    widest = 1 if partial > 1 else min(widest, most_wide_blocks(rows, halves, cpu))
     found = numbered(rows.lead, rows.height)
     at_once = rows.each if passes or found.by_outer else math.prod(rows.tiles)
     at_once //= max(1, passes)
@@ -138,7 +146,7 @@ def product_plan(
     parallel = is_worth_it(rows.padded * blocks * vectors * depth, LEAST_STEPS)
     return ProductPlan(
         rows, tile, cpu.lanes(dtype), blocks, wide, depth, pieces, group, rows_first, bool(melted),
-        parallel, passes,
+        parallel, passes, partial,
     )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ def product_at(
 
     `split` cuts k further, for an operand that lies in blocks of them.
     """
+    if plan.partial > 1:
+        return _partial_sums(sch, product, loops, plan)
     last = Facts(sch, product.last)
     # Few lines at a time: dense_gelu_dense 128x384x1536 with its weights in memory takes 720 us
     # without prefetching, 697 if a tile prefetches all its lines at once, and 637 so, as with them
@@ -38,6 +40,18 @@ def product_at(
     if plan.chunk:
         finish.append(lambda: _prefetch(sch, parts, piece, (k, at_last), plan))
     return [start_last, start, *finish]
+
+
+def _partial_sums(sch: Schedule, product: Product, loops: Loops, plan: ProductPlan) -> list[Finish]:
+    """Sums in registers side by side, then added there."""
+    finish: list[Finish] = []
+    for sums, place in ((Facts(sch, product.last), 4), (Facts(sch, product.parts), 5)):
+        sch.compute_at(sums.block, loops.tile, preserve_unit_loops=True)
+        sch.set_scope(sums.block, 0, "local")
+        *partial, blocks, row, lane, k = list(sch.get_loops(sums.block))[-place:]
+        inner = [*partial, row, blocks, lane]
+        finish.append(sum_in_tile(sch, sums.block, [k], inner, plan.lanes))
+    return finish
 
 
 def _prefetch_panel(sch: Schedule, sums: Facts, k: Loop, plan: ProductPlan) -> None:
