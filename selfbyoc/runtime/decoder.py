@@ -120,7 +120,7 @@ class Decoder:
         tensors = [executor.to_tensor(array) for array in (*given, places)]
         logits = self._session(*tensors, *cache.tensors)[0]
         cache.length += ids.shape[1]
-        return np.array(executor.view_of(logits)[0, -1])
+        return executor.view_of(logits)[0, -1]  # no copy: each call has memory of its own for them
 
     @staticmethod
     def _value(asked: Tensor, count: int, length: int) -> np.ndarray:

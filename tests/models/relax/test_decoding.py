@@ -150,6 +150,20 @@ def test_caches_are_written_where_they_lie(built):
     assert all(view[0, 5].any() and not view[0, 6:].any() for view in views)
 
 
+def test_logits_are_the_callers(built):
+    """They last while others are computed, and without the decoder; what is written there is read
+    by nobody else.
+    """
+    own = selfbyoc.Decoder(built.library)
+    kept = [own.feed([token]) for token in IDS[:9]]
+    kept[3][:] = 7
+    kept.append(own.feed(IDS[9:10]))
+    del own
+    wanted = [*built.logits[:3], np.full_like(kept[3], 7), *built.logits[4:10]]
+    for found, logits in zip(kept, wanted, strict=True):
+        assert first_wrong(found, logits, "float32", WIDTH) is None
+
+
 def test_tokens(built):
     own = selfbyoc.Decoder(built.library)
     found = list(own.tokens(IDS[:9], 6))
