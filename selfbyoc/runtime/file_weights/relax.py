@@ -96,11 +96,14 @@ class _Stubbed(relax.PyExprMutator):
 
 
 def _weight(argument: Expr) -> Weight | None:
-    """A constant's values, where a file can have them."""
+    """A constant's values, where a file can have them; their bits where NumPy lacks the dtype."""
     if not isinstance(argument, Constant) or not isinstance(argument.ty, relax.TensorType):
         return None
-    values = view_of(constant_tensor(argument))
-    dtype = tvm_ffi.dtype(str(values.dtype))
+    tensor = constant_tensor(argument)
+    dtype = tvm_ffi.dtype(str(tensor.dtype))
+    if str(tensor.dtype) == "bfloat16":
+        tensor = tensor._create_view(tensor.shape, "uint16")
+    values = view_of(tensor)
     if not values.size or not is_plain(values.dtype):
         return None
     return Weight(values.shape, (int(dtype.type_code), dtype.bits, dtype.lanes), values)
