@@ -68,7 +68,7 @@ class ProductPlan:
         each = BLOCK // self.lanes if self.lanes < BLOCK else 1
         yield from unlike("a tile", self.tile, RegisterTile(self.rows.height, self.wide * each))
         yield from undivided("k", depth, self.pieces)
-        yield from undivided("k", depth, self.partial)
+        yield from undivided("steps of a piece", self.size, self.partial)
         if self.partial > 1:
             yield from unlike("rows", 1, self.rows.padded)
         yield from undivided("blocks of columns", self.blocks, self.wide)

@@ -118,7 +118,7 @@ def product_plan(
     """
     blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
-    partial = partial_sums(rows, depth, halves, vectors, cpu)
+    partial = partial_sums(rows, depth, cpu.in_flight // vectors) if halves else 1
     widest = 1 if partial > 1 else min(widest, most_wide_blocks(rows, halves, cpu))
     found = numbered(rows.lead, rows.height)
     at_once = rows.each if passes or found.by_outer else math.prod(rows.tiles)

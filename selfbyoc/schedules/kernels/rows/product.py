@@ -44,14 +44,9 @@ def product_at(
 
 def _partial_sums(sch: Schedule, product: Product, loops: Loops, plan: ProductPlan) -> list[Finish]:
     """Sums in registers side by side, then added there."""
-    finish: list[Finish] = []
-    for sums, place in ((Facts(sch, product.last), 4), (Facts(sch, product.parts), 5)):
-        sch.compute_at(sums.block, loops.tile, preserve_unit_loops=True)
-        sch.set_scope(sums.block, 0, "local")
-        *partial, blocks, row, lane, k = list(sch.get_loops(sums.block))[-place:]
-        inner = [*partial, row, blocks, lane]
-        finish.append(sum_in_tile(sch, sums.block, [k], inner, plan.lanes))
-    return finish
+    last, parts = Facts(sch, product.last), Facts(sch, product.parts)
+    _, added = in_registers(sch, last, loops.tile, plan, 0)
+    return [added, in_registers(sch, parts, loops.tile, plan, 0, partial=True)[1]]
 
 
 def _prefetch_panel(sch: Schedule, sums: Facts, k: Loop, plan: ProductPlan) -> None:
@@ -85,16 +80,16 @@ def pieces_around(
 
 
 def in_registers(
-    sch: Schedule, product: Facts, at: Loop, plan: ProductPlan, split: int
+    sch: Schedule, product: Facts, at: Loop, plan: ProductPlan, split: int, *, partial: bool = False
 ) -> tuple[Loop, Finish]:
     """Accumulators in registers under a tile: k outside, rows unrolled, lanes vectors; -> the outer
-    loop over k.
+    loop over k. `partial`: sums in front of the blocks, side by side.
     """
     sch.compute_at(product.block, at, preserve_unit_loops=True)
     sch.set_scope(product.block, 0, "local")
-    *_, blocks, row, lane, k = sch.get_loops(product.block)
+    *sums, blocks, row, lane, k = list(sch.get_loops(product.block))[-5 if partial else -4 :]
     ks = sch.split(k, [None, divisor(extent_of(sch, k), split)]) if split else [k]
-    return ks[0], sum_in_tile(sch, product.block, ks, [row, blocks, lane], plan.lanes)
+    return ks[0], sum_in_tile(sch, product.block, ks, [*sums, row, blocks, lane], plan.lanes)
 
 
 def extent_of(sch: Schedule, loop: Loop) -> int:

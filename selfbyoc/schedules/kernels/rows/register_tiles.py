@@ -30,17 +30,19 @@ def most_wide_blocks(rows: Rows, halves: bool, cpu: Machine) -> int:
     return 1 if halves and pays and not is_alone else MOST_WIDE_BLOCKS
 
 
-def partial_sums(rows: Rows, depth: int, halves: bool, vectors: int, cpu: Machine) -> int:
-    """Sums side by side, each over every so many steps of k, of one row by a weight of halves that
-    become floats: then one block of columns, of so many vectors, keeps the core busy, and reads the
-    weight as it lies. 1x896x4864 by one block with partial sums, beside four blocks: 0.90 with the
-    weight in memory, 0.92 in L3, by AVX2 0.87 and 0.73; 2048x8192 0.96 and 4864x896 0.99. Of floats
-    1.01..1.06, of bfloat16 1.01..1.03 in memory; two rows 1.05, three 1.15 (Zen 5, Dec 2026).
+def partial_sums(rows: Rows, steps: int, wanted: int) -> int:
+    """Sums of one row side by side, each over every so many of the steps: as many as are wanted, or
+    the most that divide these; 1: none, for there are more rows, or half of them would be missing.
+
+    One block of columns keeps the core busy then, and reads the weight as it lies. 1x896x4864 of
+    float16 takes, beside four blocks that are as many streams, 0.90 of the time with the weight in
+    memory and 0.92 in L3, by AVX2 0.87 and 0.73; 2048x8192 0.96, 4864x896 0.99. Of floats 1.01 to
+    1.06, of bfloat16 1.01 to 1.03 in memory; two rows 1.05, three 1.15 (Zen 5, Dec 2026).
     """
-    if not halves or rows.padded > 1 or for_every_size():
+    if rows.padded > 1 or for_every_size():
         return 1
-    count = divisor(depth, max(1, cpu.in_flight // vectors))
-    return count if 2 * count * vectors >= cpu.in_flight else 1
+    count = divisor(steps, max(1, wanted))
+    return count if 2 * count >= wanted else 1
 
 
 def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine, widest: int) -> list[RegisterTile]:

@@ -27,7 +27,9 @@ from .words import fraction, in_whole_groups
 
 @dataclass(frozen=True)
 class Grouped:
-    """`parts` [outer, tile, piece, block, row, lane] are the sums of a piece, `sums` of all."""
+    """`parts` [outer, tile, piece, partial sum, block, row, lane] are those of a piece, `sums` of
+    all.
+    """
 
     parts: Tensor
     sums: Tensor
@@ -96,14 +98,14 @@ def _parts(
     read: Callable[..., PrimExpr], weight: Callable[..., PrimExpr], plan: FewBitsPlan
 ) -> Tensor:
     product = plan.product
-    (k,) = reduce_axes(k=product.size)
+    (k,) = reduce_axes(k=product.size // product.partial)
 
     def element(*i: PrimExpr) -> PrimExpr:
-        *at, piece, block, row, lane = i
-        place = piece * product.size + k
+        *at, piece, n, block, row, lane = i
+        place = piece * product.size + k * product.partial + n
         return te.sum(read(*at, row, place) * weight(block, place, lane), axis=k)
 
-    tile = (product.pieces, product.blocks, product.rows.height, BLOCK)
+    tile = (product.pieces, product.partial, product.blocks, product.rows.height, BLOCK)
     return te.compute((*product.rows.tiles, *tile), element, name="products_parts")
 
 
@@ -114,7 +116,8 @@ def _summed(parts: Tensor, plan: FewBitsPlan, made: Callable[..., PrimExpr]) -> 
 
     def of(i: Sequence[PrimExpr], piece: PrimExpr) -> PrimExpr:
         *at, block, row, lane = i
-        return made(parts(*at, piece, block, row, lane), at, piece, block, row, lane)
+        sums = [parts(*at, piece, n, block, row, lane) for n in range(product.partial)]
+        return made(sum(sums[1:], sums[0]), at, piece, block, row, lane)
 
     if product.pieces == 1:
         return te.compute(shape, lambda *i: of(i, 0), name="products")
@@ -128,12 +131,12 @@ def schedule_by_floats(
     """As a product of floats in pieces; -> what is to be done last."""
     parts, product = Facts(sch, stages.parts), plan.product
     tile, piece, finish = pieces_around(sch, Facts(sch, stages.sums), loops, product)
-    split = 0 if plan.by_panels else plan.word
-    _, start = in_registers(sch, parts, tile, product, split)
+    split = 0 if plan.by_panels else max(1, plan.word // product.partial)
+    _, start = in_registers(sch, parts, tile, product, split, partial=True)
     if stages.panel is not None:
         _panel(sch, stages.panel, loops.panel if piece is None else piece, plan)
     else:
-        behind = 3 + (product.lanes < BLOCK)  # rows, blocks, vectors and their lanes
+        behind = 4 + (product.lanes < BLOCK)  # partial sums, rows, blocks, vectors and their lanes
         sch.unroll(sch.get_loops(parts.block)[-behind - 1])
     return [start, *finish]
 

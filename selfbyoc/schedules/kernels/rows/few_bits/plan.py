@@ -15,10 +15,10 @@ from ....steps.blocks import divisor
 from ....steps.faults import Faults, unlike
 from ....steps.tiles import BLOCK
 from ...words import machine_of_words
-from ..forms import ProductPlan
+from ..forms import ProductPlan, block_vectors
 from ..layout import Rows
 from ..plan import lead_of, passes_of_one, plan_rows, product_plan
-from ..register_tiles import MOST_WIDE_BLOCKS
+from ..register_tiles import MOST_WIDE_BLOCKS, partial_sums
 from .words import BYTES, WORD, whole_groups
 
 HALF = (1 << 15) - 1  # the largest sum of 16 bits
@@ -96,13 +96,16 @@ def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
     steps, cpu = _steps(depth, machine, levels)
     rows = plan_rows(lead_of(shape), steps, shape[-1], "float32", cpu)
     ahead, bits = _ahead(rows, levels, machine), attrs["bits"]
-    widest = MOST_WIDE_BLOCKS if levels is None else _widest(rows, depth * bits, ahead)
+    partial = _partial(rows, attrs["group"], cpu) if levels is None else 1
+    is_one = partial > 1 or (levels is not None and _is_one(rows, depth * bits, ahead))
+    widest = 1 if is_one else MOST_WIDE_BLOCKS
     passes = passes_of_one(rows, steps, cpu)
     found = product_plan(
         rows, steps, shape[-1], "float32", cpu, "outputs", passes=passes, widest=widest
     )
     by_panels = found.group > 1 and levels is None
     halves = machine.has_float16
+    found = replace(found, partial=partial)
     made = FewBitsPlan(found, bits, attrs["group"], by_panels, levels, halves, ahead)
     return (
         made if by_panels else replace(made, product=replace(found, pieces=depth // _at_once(made)))
@@ -120,20 +123,26 @@ def _ahead(rows: Rows, levels: LevelProducts | None, cpu: Machine) -> int:
     return AHEAD if cpu.product(levels.kind).apart else 0
 
 
-def _widest(rows: Rows, bits: int, ahead: int) -> int:
-    """Blocks of a tile, at most, of so many bits a unit. One row of levels reads its weight from
-    end to end: of several blocks at once each is a stream, of a few KB, that the hardware's
+def _partial(rows: Rows, group: int, cpu: Machine) -> int:
+    """Partial sums of one row of floats, in a group: half of those that keep the core busy, for it
+    makes floats of levels, too. 92 layers of 1x896x4864 of 4 bits, beside four blocks: 0.76 of the
+    time, by AVX2 0.85; 46 of 8 bits 0.82 and 0.72; in L3 0.90, 0.98, 0.92 and 0.97 (Zen 5, Dec
+    2026).
+    """
+    return partial_sums(rows, group, cpu.in_flight // (2 * block_vectors(cpu, "float32")))
+
+
+def _is_one(rows: Rows, bits: int, ahead: int) -> bool:
+    """Whether a tile is of one block, of so many bits a unit. One row of levels reads its weight
+    from end to end: of several blocks at once each is a stream, of a few KB, that the hardware's
     prefetcher learns anew (1x896x4864 of 4 bits in memory: 90 us of 4 blocks, 62 of one, in L3 the
-    same; by AVX2's instructions 129 and 73; Zen 4, Nov 2026). One of floats waits for its sums
-    instead: by AVX2 in L3 98 us of 4 blocks, 119 of one.
+    same; by AVX2's instructions 129 and 73; Zen 4, Nov 2026).
 
     With lines prefetched that holds for short blocks alone (Zen 3, of one, two and four blocks):
     2048x8192 of 4 bits 2.8, 3.1 and 3.2 ms, 8192x2048 2.4, 2.2 and 2.1, 4864x896 of 8 bits 4.4, 4.2
     and 3.9.
     """
-    if rows.height > 1 or (ahead and bits * BLOCK // 8 >= LONG):
-        return MOST_WIDE_BLOCKS
-    return 1
+    return rows.height == 1 and not (ahead and bits * BLOCK // 8 >= LONG)
 
 
 def _at_once(plan: FewBitsPlan) -> int:
