@@ -36,7 +36,7 @@ def in_groups(weight: Array, bits: int, group: int) -> Levels:
     groups = _groups(weight, group)
     low, high = np.minimum(groups.min(axis=2), 0), np.maximum(groups.max(axis=2), 0)
     most = (1 << bits) - 1
-    scale = _half(np.where(high > low, (high - low) / most, 1))
+    scale = _half(_or_least((high - low) / most))
     wide = scale.astype(np.float64)
     zero = np.clip(np.rint(-low / wide), 0, most)
     levels = np.clip(np.rint(groups / wide[..., None]) + zero[..., None], 0, most)
@@ -51,10 +51,20 @@ def around_zero(weight: Array, bits: int, group: int) -> Levels:
     low, high = groups.min(axis=2), groups.max(axis=2)
     middle = 1 << (bits - 1)
     furthest = np.where(-low > high, low, high)
-    scale = _half(np.where(furthest == 0, 1, furthest / -middle))
+    scale = _half(_or_least(furthest / -middle))
     levels = np.rint(groups / scale.astype(np.float64)[..., None]) + middle
     zero = np.full(ONE_FOR_ALL, middle, np.uint8)
     return _flat(levels.clip(0, 2 * middle - 1), weight), scale, zero
+
+
+def _or_least(scale: Array) -> Array:
+    """Scales; that of a group of zeros is as small as a half can be, or as the others are: it
+    magnifies what is rounded when the zero point is taken off, and a token of padding is a unit of
+    zeros.
+    """
+    size = np.abs(scale)
+    least = size.min(initial=float(np.finfo(np.float16).tiny), where=size > 0)
+    return np.where(size > 0, scale, least)
 
 
 def _groups(weight: Array, group: int) -> Array:

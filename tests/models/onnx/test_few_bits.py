@@ -149,6 +149,27 @@ def test_weights_of_few_bits_on_request(weights, group, rounded, tmp_path):
     np.testing.assert_array_equal(again, library(index)[0])
 
 
+@pytest.mark.parametrize("weights", ["int4", "int8"])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("rows", [1, 3, 64])
+def test_groups_of_zeros_magnify_no_rounding(rows, symmetric, weights):
+    """As of the unit of a token of padding: with a scale of 1 it was off by 1e-4 of the largest."""
+    rng = np.random.default_rng(6)
+    x, w = rng.standard_normal((rows, 896)).astype(F32), rng.standard_normal((896, 48)).astype(F32)
+    w /= 50
+    w[:, 5], w[64:128, 7] = 0, 0
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    mod = selfbyoc.from_onnx(model_of([node], {"x": x}, (rows, 48), {"w": w}))
+    y = selfbyoc.build(mod, weights=weights, symmetric=symmetric)(x)[0]
+    assert np.abs(y[:, 5]).max() < 1e-6 * np.abs(y).max()
+    zeros = selfbyoc.build(
+        selfbyoc.from_onnx(model_of([node], {"x": x}, (rows, 48), {"w": 0 * w})),
+        weights=weights,
+        symmetric=symmetric,
+    )
+    assert np.abs(zeros(x)[0]).max() < 1e-6
+
+
 def test_the_command_takes_the_group(tmp_path, capsys):
     rng = np.random.default_rng(5)
     model, _ = network(rng)
