@@ -37,7 +37,8 @@ def partial_sums(rows: Rows, steps: int, wanted: int) -> int:
     One block of columns keeps the core busy then, and reads the weight as it lies. 1x896x4864 of
     float16 takes, beside four blocks that are as many streams, 0.90 of the time with the weight in
     memory and 0.92 in L3, by AVX2 0.87 and 0.73; 2048x8192 0.96, 4864x896 0.99. Of floats 1.01 to
-    1.06, of bfloat16 1.01 to 1.03 in memory; two rows 1.05, three 1.15 (Zen 5, Dec 2026).
+    1.06, of bfloat16 1.01 to 1.03 in memory; of float16 two rows 0.90 to 1.07, three 0.96 to 1.20,
+    five and eight 1.15 to 1.9 (Zen 5, Dec 2026).
     """
     if rows.padded > 1 or for_every_size():
         return 1
