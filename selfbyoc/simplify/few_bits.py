@@ -58,8 +58,8 @@ def around_zero(weight: Array, bits: int, group: int) -> Levels:
 
 
 def _or_least(scale: Array) -> Array:
-    """Scales; that of a group of zeros is as small as a half can be, or as the others are: it
-    magnifies what is rounded when the zero point is taken off, and a token of padding is a unit of
+    """Scales; that of a group of zeros is as small as a half can be, or as the least of the others:
+    it magnifies what is rounded when the zero point is taken off. A token of padding has a unit of
     zeros.
     """
     size = np.abs(scale)

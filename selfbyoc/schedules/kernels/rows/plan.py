@@ -111,14 +111,16 @@ def product_plan(
     passes: int = 0,
     widest: int = MOST_WIDE_BLOCKS,
     halves: bool = False,
+    partial: int = 1,
 ) -> ProductPlan:
     """The plan of one product. `melted`: tiles of a task that computes its rows itself; `passes`:
     over the weight, one after the other; `widest`: blocks of a tile, at most; `halves`: its weight
-    is of halves, which become floats.
+    is of halves, which become floats; `partial`: sums that the caller makes of one row of others.
     """
     blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
-    partial = partial_sums(rows, depth, cpu.in_flight // vectors) if halves else 1
+    if halves:
+        partial = partial_sums(rows, depth, cpu.in_flight // vectors)
     widest = 1 if partial > 1 else min(widest, most_wide_blocks(rows, halves, cpu))
     found = numbered(rows.lead, rows.height)
     at_once = rows.each if passes or found.by_outer else math.prod(rows.tiles)

@@ -97,15 +97,14 @@ def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
     rows = plan_rows(lead_of(shape), steps, shape[-1], "float32", cpu)
     ahead, bits = _ahead(rows, levels, machine), attrs["bits"]
     partial = _partial(rows, attrs["group"], cpu) if levels is None else 1
-    is_one = partial > 1 or (levels is not None and _is_one(rows, depth * bits, ahead))
-    widest = 1 if is_one else MOST_WIDE_BLOCKS
+    widest = MOST_WIDE_BLOCKS if levels is None else _widest(rows, depth * bits, ahead)
     passes = passes_of_one(rows, steps, cpu)
     found = product_plan(
-        rows, steps, shape[-1], "float32", cpu, "outputs", passes=passes, widest=widest
-    )
+        rows, steps, shape[-1], "float32", cpu, "outputs", passes=passes, widest=widest,
+        partial=partial,
+    )  # fmt: skip
     by_panels = found.group > 1 and levels is None
     halves = machine.has_float16
-    found = replace(found, partial=partial)
     made = FewBitsPlan(found, bits, attrs["group"], by_panels, levels, halves, ahead)
     return (
         made if by_panels else replace(made, product=replace(found, pieces=depth // _at_once(made)))
@@ -132,9 +131,9 @@ def _partial(rows: Rows, group: int, cpu: Machine) -> int:
     return partial_sums(rows, group, cpu.in_flight // (2 * block_vectors(cpu, "float32")))
 
 
-def _is_one(rows: Rows, bits: int, ahead: int) -> bool:
-    """Whether a tile is of one block, of so many bits a unit. One row of levels reads its weight
-    from end to end: of several blocks at once each is a stream, of a few KB, that the hardware's
+def _widest(rows: Rows, bits: int, ahead: int) -> int:
+    """Blocks of a tile, at most, of so many bits a unit. One row of levels reads its weight from
+    end to end: of several blocks at once each is a stream, of a few KB, that the hardware's
     prefetcher learns anew (1x896x4864 of 4 bits in memory: 90 us of 4 blocks, 62 of one, in L3 the
     same; by AVX2's instructions 129 and 73; Zen 4, Nov 2026).
 
@@ -142,7 +141,9 @@ def _is_one(rows: Rows, bits: int, ahead: int) -> bool:
     2048x8192 of 4 bits 2.8, 3.1 and 3.2 ms, 8192x2048 2.4, 2.2 and 2.1, 4864x896 of 8 bits 4.4, 4.2
     and 3.9.
     """
-    return rows.height == 1 and not (ahead and bits * BLOCK // 8 >= LONG)
+    if rows.height > 1 or (ahead and bits * BLOCK // 8 >= LONG):
+        return MOST_WIDE_BLOCKS
+    return 1
 
 
 def _at_once(plan: FewBitsPlan) -> int:
