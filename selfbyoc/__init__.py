@@ -51,7 +51,9 @@ else:
         return sorted({*globals(), *_api().__all__})
 
     def _with_tvm() -> None:
-        """TVM finds the external compiler; not where it is imported for this package."""
+        """The user's own import: TVM knows the external compiler and our ops from now on. Where
+        this package imports TVM, `tvm/` registers the compiler, and `ir/` the ops.
+        """
         if f"{__name__}.tvm" not in _sys.modules:
             _api()
 

@@ -44,7 +44,6 @@ def _add_demo(commands: Any) -> None:
 
 
 def _demo(args: argparse.Namespace, console: Console) -> int:
-    from . import api  # noqa: F401
     from .commands.demo.run import demo
 
     return 0 if demo(console, args.output) else 1

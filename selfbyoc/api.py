@@ -1,4 +1,4 @@
-"""All names of the library, and what importing it sets up."""
+"""All names of the library. Importing it sets nothing up."""
 
 from . import transform  # noqa: F401 (selfbyoc.transform.Partition, without a further import)
 from .analysis.explain.explanation import Explanation, explain
@@ -6,10 +6,7 @@ from .analysis.guard import MeasuredGuard, Times, Trial
 from .analysis.lint.linter import Finding, lint
 from .analysis.loops import show
 from .analysis.melting.report import Melting, melting
-from .analysis.verify.build import verified as _verified
 from .analysis.verify.verification import verify
-from .codegen import schedule as _scheduling
-from .codegen.hook import hook as _hook
 from .codegen.info.layout_change import transform_layout
 from .codegen.info.op_info import UNKNOWN, op_info
 from .codegen.info.op_record import OpInfo, TensorInfo
@@ -21,7 +18,6 @@ from .codegen.target import host_target
 from .graph import OpGraph
 from .ir.declare import declare
 from .ir.emit import emit
-from .language import known as _known
 from .language.case import Case
 from .language.composite import Composite, Refused, require
 from .language.decisions import choose
@@ -41,7 +37,6 @@ from .partition.layouts.optimize import optimize_layouts
 from .partition.name_sizes import name_sizes
 from .partition.report import report
 from .partition.unfuse import unfuse
-from .runtime import build as _building
 from .runtime.build import build
 from .runtime.decoder import Decoder
 from .runtime.exporting import weights_once
@@ -51,7 +46,6 @@ from .runtime.loading import load
 from .schedules import BUILTIN
 from .schedules.by_meta_schedule import by_meta_schedule
 from .schedules.by_rules import by_rules
-from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
 from .schedules.melt import melt
 from .tuning.engine import tune
@@ -130,9 +124,3 @@ __all__ = [
     "weights_once",
     "with_plain_layouts",
 ]
-
-# What lower floors take from upper ones.
-_known.builtin = BUILTIN
-_scheduling.defaults[:] = [_default_schedule]
-_building.verifiers[:] = [_verified]
-_hook.register()  # TVM finds the external compiler by the global functions {relay,relax}.ext.tefuse

@@ -1,6 +1,4 @@
-"""The codegen hook of the TVM generation at hand: `hook.register()`, `hook.read`,
-`hook.composites`.
-"""
+"""The codegen hook of the TVM at hand: `hook.codegen`, `hook.read`, `hook.composites`."""
 
 from ..tvm import GENERATION
 

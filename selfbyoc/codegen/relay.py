@@ -18,9 +18,8 @@ from ..ir.relay import read as read_graph
 from ..ir.relay import read_raw_at, sizes_read
 from ..ir.relay.hollow import is_hollow, whole
 from ..ir.relay.walk import postorder
-from ..tvm import make_target, register_func, tvm
-from ..tvm.tags import tags_of_each_thread
-from ..tvm.types import Attrs, Module, NDArray, Target
+from ..tvm import make_target, tvm
+from ..tvm.types import Attrs, Module, Target
 from .attributes import told_graph
 from .external import TARGET, External, external, main_last, read_attrs
 from .fallback import noting_what_ends
@@ -194,18 +193,4 @@ def _below_ext_dev() -> Target | None:
             target.__enter__()
 
 
-def no_constants(func: relay.Function, symbol: str) -> dict[str, NDArray]:
-    """`relay.ext.tefuse.constant_updater`: weights are arguments, so no function owns any
-    constant.
-    """
-    return {}
-
-
-def register() -> None:
-    """Make the hook known to TVM."""
-    tags_of_each_thread()
-    register_func("relay.ext.tefuse", codegen, override=True)
-    register_func("relay.ext.tefuse.constant_updater", no_constants, override=True)
-
-
-__all__ = ["TargetError", "build_target", "codegen", "composites", "read", "register"]
+__all__ = ["TargetError", "build_target", "codegen", "composites", "read"]

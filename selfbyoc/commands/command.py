@@ -66,15 +66,13 @@ def answers(module: str, function: str) -> Callable[[argparse.Namespace, Console
     return before
 
 
-def runs(module: str, function: str, request: str = "Request", compiles: bool = True) -> Run:
+def runs(module: str, function: str, request: str = "Request") -> Run:
     """What a command does: a function of a module in this room, which is imported only then, on
     its request of the arguments. A result that is false says that something was found.
     """
 
     def run(args: argparse.Namespace, console: Console) -> int:
         with put_off():
-            if compiles:
-                importlib.import_module("selfbyoc.api")  # TVM, and what the library sets up
             there = importlib.import_module(f".{module}", __package__)
         gc.freeze()  # what was imported stays until the process ends
         asked = {name: value for name, value in vars(args).items() if name not in _OURS}

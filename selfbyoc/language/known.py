@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Literal, TypeAlias
 
+from ..common.upper import upper
 from ..errors import RegistryError
 from .composite import Composite
 from .installed import offers
@@ -16,7 +17,6 @@ from .registry import Registry, checked
 Composites: TypeAlias = Iterable[Composite] | Literal["installed"] | None
 INSTALLED: Literal["installed"] = "installed"
 
-builtin: Sequence[Composite] = ()  # of schedules/, in order of priority: api.py sets it
 _ids = itertools.count()
 _used: dict[
     str, Composite
@@ -27,9 +27,7 @@ _loaded: dict[str, Composite] = {}  # of packages, by name
 @cache
 def default_registry() -> Registry:
     """The built-in composites, in order of priority."""
-    if not builtin:  # or else a process of ours would find nothing to fuse, and not say so
-        raise RuntimeError("selfbyoc.api is not imported in this process")
-    return Registry(builtin)
+    return Registry(upper("schedules:BUILTIN"))
 
 
 def is_builtin(composite: Composite) -> bool:

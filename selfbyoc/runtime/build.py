@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..codegen.cache.kernels import using
 from ..codegen.external import External, read_attrs
@@ -17,6 +16,7 @@ from ..codegen.progress import begin, is_watched
 from ..codegen.records.lookup import with_record
 from ..codegen.target import host_target
 from ..common.interrupt import interruptible
+from ..common.upper import upper
 from ..errors import (
     FallbackWarning,
     InputError,
@@ -47,8 +47,6 @@ from .interface import bounded_by, least_sizes, signature_of, sizes_of
 from .library import Library
 from .precision import Precision
 from .retries import without_what_is_not_read, without_what_raises
-
-verifiers: list[Callable[..., Any]] = []  # one: analysis/ is above, and api.py adds it
 
 
 def build(
@@ -130,7 +128,8 @@ def _built(
     if verify_timeout is not None:
         composites = listed(composites)
         refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}
-        found = verifiers[0](mod, params, target, composites, verify_timeout, refused)
+        verified = upper("analysis.verify.build:verified")
+        found = verified(mod, params, target, composites, verify_timeout, refused)
         library = compiled(found.mod)
         warn_of_nothing(report(found.mod), found.disabled or refused, stacklevel=3)
         return replace(library, disabled=found.disabled, verification=found.verification)

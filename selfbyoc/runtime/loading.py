@@ -70,6 +70,7 @@ def _check_runs(path: Path, note: Note) -> None:
 
 def target_of(path: Path, note: Note) -> Any:
     """The Target of a note. Raises TargetError for what is none."""
+    from ..ir import declare  # noqa: F401 (it imports TVM, which knows our ops from then on)
     from ..tvm import make_target
 
     if note.target is None:
@@ -82,6 +83,7 @@ def target_of(path: Path, note: Note) -> Any:
 
 def report_of(path: Path, note: Note) -> Report | None:
     """The report of a note. Raises TargetError for what is none."""
+    from ..ir import declare  # noqa: F401 (it imports TVM, which knows our ops from then on)
     from ..partition.report import Report
 
     if note.report is None:

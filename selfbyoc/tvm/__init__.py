@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from ..common.generation import GENERATION
@@ -64,6 +65,9 @@ else:
     Analyzer = tvm.arith.Analyzer
     SBlock, BlockRealize, TensorLoad = tir.Block, tir.BlockRealize, tir.BufferLoad
     StringImm = tir.StringImm
+
+# Whoever has imported this package and TVM, in any order, has the external compiler.
+import_module(f".{GENERATION}", __name__).register()
 
 # Beside what is defined here.
 __all__ = ["GENERATION", "te", "tir", "topi", "tvm"]

@@ -34,12 +34,6 @@ def test_submodules_and_all_names():
     assert told(code) == ["InputError", "True", "False", "False"]
 
 
-def test_a_process_without_the_composites_says_so():
-    code = "import selfbyoc; from selfbyoc.language.known import default_registry\n"
-    code += "try: default_registry()\nexcept RuntimeError as err: print(err)"
-    assert told(code)[:3] == ["selfbyoc.api", "is", "not"]
-
-
 @pytest.mark.parametrize("first", ["import selfbyoc, tvm", "import tvm, selfbyoc"])
 def test_a_program_that_imports_tvm_itself_has_the_external_compiler(first):
     code = f"{first}; print(tvm.get_global_func('{GENERATION}.ext.tefuse') is not None)"

@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-import tvm_ffi
 from tvm import relax
 
-from ... import errors
 from ...graph import OpGraph
 from ...ir.relax import read as read_graph
 from ...ir.relax.symbols import at, usual_sizes
-from ...tvm import register_func, tvm
-from ...tvm.tags import tags_of_each_thread
+from ...tvm import tvm
 from ...tvm.types import Attrs, Function, Module, Target
 from ..attributes import told_graph
 from ..external import TARGET, External, main_last, read_attrs
@@ -22,8 +19,7 @@ from ..fallback import noting_what_ends
 from ..progress import all_made
 from ..records.lookup import with_record
 from ..target import agree
-from .builders import builders_of_each_thread
-from .calls import Built, kernels, settled
+from .calls import Built, kernels
 
 
 def composites(func: relax.Function) -> list[str]:
@@ -85,16 +81,3 @@ def _read(func: relax.Function) -> tuple[Built, External]:
         source = source_of(func, symbol, attrs)
     told = TARGET in attrs or build_target() is not None
     return Built(source, target, told), with_record(source, target, packed=True)
-
-
-def register() -> None:
-    """Make the hook known to TVM, and our errors to its FFI, which knows others as RuntimeError."""
-    builders_of_each_thread()
-    tags_of_each_thread()
-    for error in errors.ALL:
-        tvm_ffi.register_error(f"selfbyoc.{error.__name__}", error)
-    register_func("relax.ext.tefuse", codegen, override=True)
-    if tvm.ir.Op.get("relax.call_dps_packed").get_attr("FLegalize") is None:
-        # An extern function has no shape, and LegalizeOps passes over calls with such arguments.
-        tvm.ir.register_op_attr("relax.call_dps_packed", "RequiresArgumentShapes", False)
-        tvm.ir.register_op_attr("relax.call_dps_packed", "FLegalize", settled)

@@ -6,7 +6,6 @@ pipe, so that only one contender runs at a time.
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,7 +34,6 @@ def main(
     answers: type[Answers] | None = None,
 ) -> None:
     """Answer requests until the other end closes."""
-    importlib.import_module("selfbyoc.api")  # what the library sets up: its composites, its hook
     build = next(c.build for c in contenders if c.name == name)
     asked = (answers or Answers)(name, build)
     with Connection(descriptor) as pipe:

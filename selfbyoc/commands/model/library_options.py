@@ -78,7 +78,7 @@ def add_run(commands: Commands) -> None:
     add("--size", type=checked(lambda text: parse_sizes([text])), action="append", default=[],
         metavar="NAME=128", help="an open size, in all inputs that have it; may be given "
         "again")  # fmt: skip
-    parser.set_defaults(run=runs("model.run", "run", compiles=False))
+    parser.set_defaults(run=runs("model.run", "run"))
 
 
 def add_show(commands: Commands) -> None:

@@ -9,14 +9,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ....errors import one_line
-from ..records import OURS
 from .configs import write_model
 from .contender import Job, module_of
 
@@ -42,8 +40,6 @@ def _job(told: dict[str, Any]) -> Job:
 
 
 def _written(name: str, job: dict[str, Any]) -> None:
-    if name == OURS:
-        import_module("selfbyoc.api")  # what the library sets up: its composites, its hook
     module_of(name).write(_job(job))
 
 
@@ -77,7 +73,6 @@ def _timed(name: str, job: dict[str, Any], prompts: list[int], tokens: int) -> d
 
 def _in_turns(model: Any, fed: np.ndarray, job: Job) -> list[tuple[float, float]]:
     """Memory that others use too gives half as much in one second as in the next."""
-    import_module("selfbyoc.api")
     from ....tvm import make_target
     from .reading import reader
 
