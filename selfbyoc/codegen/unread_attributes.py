@@ -16,10 +16,9 @@ from ..graph import OpCall, OpGraph, numbered
 from ..language.composite import Refused
 from ..language.decisions import undecided
 from ..language.match.match import Match, find_whole
-from ..ops.attrs import NORMALIZERS, Noted
+from ..ops.attrs import Noted, in_one_spelling
 from ..ops.vocabulary import KINDS
 from ..tvm import current_target
-from ..tvm.types import Attr
 from .stack import Builder
 
 if TYPE_CHECKING:
@@ -102,23 +101,15 @@ def _seen(
 def _said(call: OpCall) -> Iterator[str]:
     """The attributes that are not at their defaults, or have none."""
     defaults = KINDS[call.kind].attrs
+    rank = max(v.ndim for v in (*call.inputs, *call.outputs))
     for name, value in call.attrs.items():
         default = defaults.get(name)
         if name == "out_layout":
             default = call.attrs["data_layout"]
-        if name not in _BY_TYPE | _ALLOWING and _normal(name, value, call) != _normal(
-            name, default, call
-        ):
+        if name in _BY_TYPE | _ALLOWING:
+            continue
+        if in_one_spelling(name, value, rank) != in_one_spelling(name, default, rank):
             yield name
-
-
-def _normal(name: str, value: Attr, call: OpCall) -> Attr:
-    """An attribute in one spelling: axes count from the front."""
-    if value is not None and name in NORMALIZERS:
-        return NORMALIZERS[name](value)
-    if name == "axis" and isinstance(value, int):
-        return value % max(1, *(v.ndim for v in call.inputs))
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _read(match: Match) -> set[Place] | None:

@@ -158,3 +158,14 @@ NORMALIZERS: dict[str, Callable[[Any], Any]] = {
     "pool_size": pair,
     "padding": quad,
 }
+
+
+def in_one_spelling(name: str, value: Any, rank: int) -> Any:
+    """An attribute of an op over tensors of `rank` axes in one spelling, to be compared: axes are
+    counted from the front, and one alone is a list of one (`-1`, `(1,)` and `[1]` of a matrix).
+    """
+    if value is not None and name in NORMALIZERS:
+        return NORMALIZERS[name](value)
+    if name == "axis" and rank and isinstance(value, int | tuple | list):
+        return tuple(int(axis) % rank for axis in _numbers(value))
+    return tuple(value) if isinstance(value, list) else value

@@ -28,11 +28,11 @@ def all_values(
     after: Callable[[Value, Array], Array] = lambda value, array: array,
 ) -> dict[Value, Array]:
     """Every value of the graph, by its id. `after` may change what an op computed."""
-    known = {v: _wide(a) for v, a in zip(graph.inputs, arrays, strict=True)}
+    known = {v: wide(a) for v, a in zip(graph.inputs, arrays, strict=True)}
     for call in graph.ops:
         for value in call.inputs:
             if value not in known and value.scalar is not None:
-                known[value] = _wide(np.full(value.shape, value.scalar, value.dtype))
+                known[value] = wide(np.full(value.shape, value.scalar, value.dtype))
         meaning = numpy_of(call.kind, call.name)
         found = meaning(_operands(call, [known[v] for v in call.inputs]), call)
         outputs = found if isinstance(found, list) else [found]
@@ -53,5 +53,6 @@ def _operands(call: OpCall, arrays: list[Array]) -> list[Array]:
     return [a.astype(name) if a.dtype.kind == "f" else a for a in arrays]
 
 
-def _wide(array: Array) -> Array:
+def wide(array: Array) -> Array:
+    """As it is computed with."""
     return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array

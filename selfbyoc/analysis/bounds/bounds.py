@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...errors import one_line
 from ...graph import sizes_text
 from ...ir.emit import emit
 from ...machine import host
-from ...partition import partitioning
+from ...partition import Partitioning, partitioning
 from ...tir.lowering import finished
 from ...tvm import GENERATION
 from ...tvm.types import IRModule, Target
+from ..lint.cases import not_matched
 from ..sizes import sizes_for
 from ..verify.inputs import arrays
 from ..verify.subjects import Subject, subjects
 from ..verify.worker import Worker
 from .proof import proof
-from .records import CRASHED, FAILED, HUNG, LEFT_OUT, KernelBounds, Proof, Run
+from .records import CRASHED, FAILED, HUNG, LEFT_OUT, MATCH, KernelBounds, Proof, Run
 from .runs import RUNS, built
 
 if TYPE_CHECKING:
@@ -57,8 +59,26 @@ def of_cases(
         for case in sorted(here, key=_size)[:most]:
             if (composite.name, case.name, str(plan.target)) in known:
                 continue
-            for subject in of_case(composite, case, plan, case.constants):
-                yield check(subject, case.name, plan)
+            yield from _of_case(composite, case, plan)
+
+
+def _of_case(composite: Composite, case: Case, plan: Plan) -> Iterator[KernelBounds]:
+    """The kernels of a case; or why it has none, which is no proof of anything."""
+    why, found = "", []
+    try:
+        mod = _module(composite, case, plan, case.constants)
+        decided = partitioning(mod, None, plan.target, [composite])
+        if not decided.report.matched:
+            why = not_matched(decided.report)[1]
+    except Exception as err:  # type inference of either TVM raises plain errors of many kinds
+        why = f"it is no program: {one_line(err)}"
+    else:
+        found = _subjects(decided, plan)
+    if why:
+        missing = Run(MATCH, FAILED, f"no kernel: {why}")
+        yield KernelBounds(composite.name, case.name, str(plan.target), None, (missing,))
+    for subject in found:
+        yield check(subject, case.name, plan)
 
 
 def _size(case: Case) -> int:
@@ -69,10 +89,13 @@ def of_case(
     composite: Composite, case: Case, plan: Plan, constants: Iterable[str]
 ) -> list[Subject]:
     """The kernels of a case, where some arguments are constants."""
+    return of_module(_module(composite, case, plan, constants), plan, [composite])
+
+
+def _module(composite: Composite, case: Case, plan: Plan, constants: Iterable[str]) -> IRModule:
     rng = np.random.default_rng(plan.seed)
     weights = {name: _weight(rng, *case.args[name]) for name in constants}
-    mod = emit(case.program or composite.pattern, case.args, weights)
-    return of_module(mod, plan, [composite])
+    return emit(case.program or composite.pattern, case.args, weights)
 
 
 def _weight(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
@@ -91,7 +114,12 @@ def of_module(
     """The different kernels of a module, at these sizes of symbols; where none is given, at an
     example's.
     """
-    decided = partitioning(mod, None, plan.target, composites)
+    return _subjects(partitioning(mod, None, plan.target, composites), plan, sizes)
+
+
+def _subjects(
+    decided: Partitioning, plan: Plan, sizes: Mapping[str, int] | None = None
+) -> list[Subject]:
     done = decided.finish(pack=True)
     found = subjects(done, decided.finish(pack=False), plan.seed)
     at = sizes_for(done, [subject.kernel for subject in found], sizes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 ANALYZER, ENUMERATION, OPEN, WRONG = "analyzer", "enumeration", "open", "wrong"
+MATCH = "match"  # the run of a case that has no kernel
 # How an output is written.
 ONCE, SUMS, AGAIN = "once", "sums", "again"
 
@@ -92,6 +93,11 @@ class KernelBounds:
         """Whether nothing is wrong; what is open is no error."""
         ran = all(run.status in (PASSED, LEFT_OUT) for run in self.runs)
         return ran and self.proof is not None and not self.proof.wrong
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether there is a kernel; of a case that does not match there is none."""
+        return [run.name for run in self.runs] != [MATCH]
 
     @property
     def listed(self) -> list[Listed]:

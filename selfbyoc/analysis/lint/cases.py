@@ -18,7 +18,7 @@ from ...language.case import Case
 from ...language.composite import Composite
 from ...partition import partitioning
 from ...partition.report import MISSED, REFUSED, Report
-from ...runtime.numpy_ops import all_values
+from ...runtime.numpy_ops import all_values, wide
 from ...runtime.tolerance import difference, longest_reduction
 from ...tvm import GENERATION
 from ..kernels import Kernel, kernels
@@ -58,7 +58,7 @@ def _on_case(composite: Composite, case: Case, seen: Seen) -> Iterator[tuple[str
         yield "bad-case", f"it is no program: {one_line(err)}"
         return
     if not decided.report.matched:
-        yield _not_matched(decided.report)
+        yield not_matched(decided.report)
         return
     if decided.report.left:
         left = ", ".join(sorted(decided.report.left))
@@ -78,7 +78,7 @@ def _constant(shape: tuple[int, ...], dtype: str) -> Array:
     return (np.abs(rng.standard_normal(shape)) + 0.1).astype(dtype)
 
 
-def _not_matched(report: Report) -> tuple[str, str]:
+def not_matched(report: Report) -> tuple[str, str]:
     """The reason of the last candidate: it is the nearest to the whole program."""
     refused = [r for r in report.records if r.status == REFUSED]
     if refused:
@@ -112,18 +112,21 @@ def _reference(kernel: Kernel, seen: Seen) -> Iterator[tuple[str, str]]:
     if kernel.composite.reference is None:
         return
     constants = kernel.calls[0] if kernel.calls else {}
+    made = arrays(graph, constants, "random")
+    lacks = ""
     try:
-        values = all_values(graph, arrays(graph, constants, "random"))
-    except SelfbyocError:  # ops without a NumPy meaning: nothing to compare with
-        seen.reference = True
-        return
+        with np.errstate(all="ignore"):
+            values: Mapping[Value, Array] = all_values(graph, made)
+    except SelfbyocError as err:  # ops without a NumPy meaning: it is called, and not compared
+        lacks, values = one_line(err), dict(zip(graph.inputs, map(wide, made), strict=True))
     try:
         found = own_reference(kernel.match, graph, values)
     except Exception as err:  # whatever a user's function raises is the reference's error
         seen.reference = True
         yield "reference-raises", f"reference raised {one_line(err)}"
         return
-    if found is None:
+    if isinstance(found, str) or lacks:
+        seen.unread = seen.unread or lacks or str(found)
         return
     seen.reference = True
     yield from _compared(kernel, values, found)
@@ -132,7 +135,7 @@ def _reference(kernel: Kernel, seen: Seen) -> Iterator[tuple[str, str]]:
 def _compared(
     kernel: Kernel, values: Mapping[Value, Array], found: list[Array]
 ) -> Iterator[tuple[str, str]]:
-    outputs = kernel.source.graph.outputs
+    outputs = kernel.match.own.outputs
     if len(found) != len(outputs):
         yield "reference-differs", f"reference gives {len(found)} outputs, expected {len(outputs)}"
         return

@@ -24,6 +24,7 @@ class Seen:
     many: set[Node] = field(default_factory=set)  # what may be repeated, where it was
     matched: bool = False
     reference: bool = False
+    unread: str = ""  # why a case's match is not compared with the reference
 
 
 def cover(composite: Composite, kernel: Kernel, seen: Seen) -> None:
@@ -87,6 +88,7 @@ def uncovered(composite: Composite, seen: Seen) -> Iterator[tuple[str, str]]:
                 yield "uncovered-option", f"no case takes the option {_short(option)} of an either"
     if composite.reference is not None and not seen.reference:
         text = "no case is the pattern as it stands, so that nothing checks the reference"
+        text += f": {seen.unread}" if seen.unread else ""
         yield "reference-unchecked", text
 
 

@@ -9,6 +9,7 @@ from ...errors import RegistryError
 from ...language.composite import Composite
 from ...language.known import listed
 from ...language.registry import Registry
+from ...tvm import GENERATION
 from .cases import on_cases
 from .declaration import declaration
 from .file import load_file, named
@@ -30,8 +31,17 @@ def lint(composites: Composite | Iterable[Composite]) -> list[Finding]:
 
 def lint_file(path: str | Path, name: str | None = None) -> list[Finding]:
     """Check the composites that a file declares, or the one with a name."""
+    return tried(path, name)[0]
+
+
+def tried(path: str | Path, name: str | None = None) -> tuple[list[Finding], int]:
+    """What `lint_file` finds, and how many cases it tried: those of this TVM generation."""
     declared, found = load_file(Path(path))
-    return found or lint(named(declared, name))
+    if found:
+        return found, 0
+    chosen = named(declared, name)
+    cases = [case for each in chosen for case in each.cases if GENERATION in case.generations]
+    return lint(chosen), len(cases)
 
 
 def _duplicates(composites: Iterable[Composite]) -> list[Finding]:

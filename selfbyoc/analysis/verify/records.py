@@ -11,6 +11,8 @@ from ...runtime.tolerance import Difference
 
 PASSED, WRONG, CRASHED, RAISED, HUNG = "passed", "wrong", "crashed", "raised", "hung"
 REFUSED, SKIPPED = "refused", "skipped"
+RAN = "ran"  # on NaN, whose result is not compared
+REFERENCE = "reference"  # the kind of a check that says why the composite's own was not compared
 _FAILED = (CRASHED, HUNG, RAISED, WRONG)  # worst first
 
 
@@ -59,8 +61,8 @@ class Verdict:
 
     @property
     def compared(self) -> list[Check]:
-        """The runs that agree with the reference; on NaN nothing is compared."""
-        return [c for c in self.checks if c.status == PASSED and c.kind != "nan"]
+        """The runs that agree with the reference."""
+        return [c for c in self.checks if c.status == PASSED]
 
     @property
     def notes(self) -> list[str]:
@@ -68,10 +70,11 @@ class Verdict:
         return [str(c) for c in self.checks if c.detail and c.status not in _FAILED]
 
     def __str__(self) -> str:
-        passed = [c.kind for c in self.checks if c.status == PASSED]
         lines = [f"{self.composite} at {self.where}, {self.level}: {self.status}"]
         lines += [f"  {check}" for check in self.failures]
-        lines += [f"  passed: {', '.join(passed)}"] if passed else []
+        for status in (PASSED, RAN):
+            kinds = [c.kind for c in self.checks if c.status == status]
+            lines += [f"  {status}: {', '.join(kinds)}"] if kinds else []
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     @property
@@ -97,8 +100,8 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether no kernel failed."""
-        return not self.failed
+        """Whether no kernel failed, and a result was compared at all."""
+        return not self.failed and any(v.compared for v in self.verdicts)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -121,13 +124,16 @@ class Verification:
     def summary(self) -> str:
         """One line."""
         if not self.verdicts:
-            return "no kernel: no composite matched"
+            return "no kernel: no composite matched, so nothing was verified"
         runs = sum(len(v.compared) for v in self.verdicts)
         found = ", ".join(f"{n} {status}" for status, n in sorted(self.counts.items()))
         count = len(self.verdicts)
         kernels = f"{count} kernel{'s' if count > 1 else ''}"
         by = f"; run by {self.ran_by}" if self.ran_by else ""
-        return f"{kernels}: {found}; {runs} runs agree with the reference{by}"
+        without = [v for v in self.verdicts if any(c.kind == REFERENCE for c in v.checks)]
+        names = ", ".join(dict.fromkeys(v.composite for v in without))
+        left = f"; not compared: the reference of {names}" if names else ""
+        return f"{kernels}: {found}; {runs} runs agree with the reference{by}{left}"
 
 
 def _finite(value: object) -> object:

@@ -20,6 +20,7 @@ from ...language.composite import Composite
 from ...language.known import registry_of
 from ...models.sizes import parse_sizes
 from ...partition import check_target
+from ...tvm import GENERATION
 from ..console import within
 from ..model_file import composites_in, imported
 from ..progress import step
@@ -59,13 +60,23 @@ def run(console: Console, asked: Request) -> bool:
     with step("checking"):
         for found in _found(asked, {_place(line) for line in known}):
             _print(console, found)
-            is_well, count, listed = is_well and found.ok, count + 1, listed + len(found.listed)
+            is_well, listed = is_well and found.ok, listed + len(found.listed)
+            count += found.is_kernel
             lines.append(json.dumps(found.to_dict()))
             if asked.json is not None:
                 _write(asked.json, lines)
     before = f" and {len(known)} from before" if known else ""
-    console.print(f"\n[bold]{count} kernels{before}; {listed} things are not proved[/]")
-    return is_well
+    text = f"{count} kernels{before}; {listed} things are not proved"
+    if not count and not known:
+        text = f"0 kernels: {_why_none(asked)}, so nothing was checked"
+    console.print(f"\n[bold]{escape(text)}[/]", soft_wrap=True)
+    return is_well and bool(count or known)
+
+
+def _why_none(asked: Request) -> str:
+    if asked.file is not None and asked.file.suffix != ".py":
+        return f"no composite matches in {asked.file.name}"
+    return f"no composite has a case that it matches with this TVM ({GENERATION})"
 
 
 def _known(asked: Request) -> list[Line]:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ...analysis.lint.linter import lint_file
+from ...analysis.lint.linter import tried
 from ...errors import InputError, did_you_mean
 from ...language.known import default_registry
 from ...ops.vocabulary import written
+from ...tvm import GENERATION
 from .. import tables
 from ..console import within
 from ..model.verify import print_findings
@@ -72,6 +73,9 @@ class Lint:
 def lint(console: Console, asked: Lint) -> bool:
     """Print the findings of a file; -> whether there are none."""
     with step(f"checking {asked.file}"):
-        findings = lint_file(asked.file, asked.name)
+        findings, cases = tried(asked.file, asked.name)
     print_findings(console, findings, str(asked.file))
-    return not findings
+    if not findings and not cases:
+        text = f"no case is for this TVM ({GENERATION}): nothing was tried"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return not findings and cases > 0

@@ -19,10 +19,11 @@ from ...models.shapes import parse_shapes
 from ...tvm import GENERATION
 from ..progress import step
 from .judge import KINDS, Finding
-from .run import Plan, Result, fuzz, replay
+from .run import Plan, Result, fuzz, replayed
 from .tables import markdown, read_run
 from .targets import Setting
 
+_NOTHING = "nothing was built, so nothing was checked"
 _OF_FILES = ("graphs", "not valid", "builds", "refused", "refused by TVM too", "by TVM alone",
              "TVM alone is as wrong", "not compared")  # fmt: skip
 _ROWS = (
@@ -63,9 +64,10 @@ def run(console: Console, asked: Request) -> bool:
     files = tuple(str(path.resolve()) for path in asked.composites)
     setting = Setting(asked.target, files, asked.opt_level)
     if asked.replay is not None:
-        found = replay(asked.replay, setting, asked.timeout)
-        console.print("nothing is wrong" if found is None else _line(found), soft_wrap=True)
-        return found is None
+        found, counts = replayed(asked.replay, setting, asked.timeout)
+        right = "nothing is wrong" if counts["builds"] else _NOTHING
+        console.print(right if found is None else _line(found), soft_wrap=True)
+        return found is None and bool(counts["builds"])
     if asked.shape and not asked.like:
         raise InputError("--shape: expected a model of these inputs, --like FILE.onnx")
     if asked.onnx or asked.like:
@@ -84,7 +86,9 @@ def run(console: Console, asked: Request) -> bool:
         console.print(f"each as {what}: {asked.output}", soft_wrap=True)
     if asked.json is not None:
         write_text(asked.json, result.to_json(plan))
-    return not result.findings
+    if not result.counts["builds"]:
+        console.print(_NOTHING, soft_wrap=True)
+    return not result.findings and bool(result.counts["builds"])
 
 
 def _line(found: Finding) -> str:

@@ -22,6 +22,7 @@ from ...ops.vocabulary import KINDS
 from ...tvm import GENERATION
 from .attempt import composites_of
 from .grow import grown
+from .infer import infer
 from .judge import Finding, Judge
 from .like.draw import Draw
 from .like.files import read_mutant, write_mutant
@@ -32,6 +33,7 @@ from .program import Program, from_json
 from .seeds import seeds
 from .shrink import shrunk
 from .targets import Setting, others
+from .types import Invalid
 from .writing import write
 
 SAME = 3  # of findings that may be one fault, so many are shrunk and written
@@ -107,14 +109,23 @@ def _targets(plan: Plan) -> tuple[str, ...]:
 
 def programs(plan: Plan) -> Iterator[tuple[int, Program]]:
     """The programs of a plan with their numbers, without end unless it says how many."""
-    start = seeds(composites_of(plan.setting.composites))
+    start = list(filter(_is_valid, seeds(composites_of(plan.setting.composites))))
     if plan.onnx:  # which has quantised ops of its own, and nothing like ours
         start = [p for p in start if all("float" in p.nodes[i].dtype for i in p.leaves())]
         start = [p for p in start if not any(KINDS[kind].types for kind in p.kinds())]
     if not start:
-        raise InputError("the composites have no cases to grow programs from")
+        text = "the composites have no cases to grow programs from"
+        raise InputError(f"{text}; `selfbyoc lint` says what is wrong with each")
     targets = _targets(plan)
     return ((n, grown(start, plan.seed, n, plan.onnx, targets)) for n in _numbers(plan))
+
+
+def _is_valid(program: Program) -> bool:
+    try:
+        infer(program)
+    except Invalid:  # a case of a user's that is no program
+        return False
+    return True
 
 
 def fuzz(plan: Plan, watch: Callable[[Finding], None] = lambda finding: None) -> Result:
@@ -183,17 +194,23 @@ def replay(
     """The verdict on one case, a file (JSON, or an ONNX model of fixed sizes) or its text, in a
     process of its own.
     """
+    return replayed(case, setting, timeout)[0]
+
+
+def replayed(
+    case: str | Path, setting: Setting | None = None, timeout: float = 120.0
+) -> tuple[Finding | None, Mapping[str, int]]:
+    """The verdict on one case, and what was done for it."""
+    judge: Any
+    given: Any
     if isinstance(case, Path) and case.suffix == ".onnx":
-        return _replayed(MutantJudge(setting or Setting(), timeout), read_mutant(case))
-    return _replayed(Judge(setting or Setting(), timeout), from_json(_text(case)))
-
-
-def _replayed(judge: Any, case: Any) -> Finding | None:
+        judge, given = MutantJudge(setting or Setting(), timeout), read_mutant(case)
+    else:
+        judge, given = Judge(setting or Setting(), timeout), from_json(_text(case))
     try:
-        found: Finding | None = judge.verdict(case)
+        return judge.verdict(given), judge.counts
     finally:
         judge.end()
-    return found
 
 
 def _text(case: str | Path) -> str:

@@ -39,7 +39,7 @@ class Request:
 def show(console: Console, asked: Request) -> bool:
     """One line a kernel and place; with a model, what its kernels take, and why they do not.
 
-    False where nothing of the file can be read, and where the records are not what the model needs.
+    False where there is no record that can be read, and where the model needs other records.
     """
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
@@ -54,8 +54,10 @@ def show(console: Console, asked: Request) -> bool:
         console.print("", _table([r for r in found if str(r.place) == place], here, applied))
     for text in dict.fromkeys(str(w.message) for w in unread):
         console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if not found:
+        console.print(f"no record in {asked.folder}", markup=False, highlight=False, soft_wrap=True)
     if applied is None:
-        return bool(found) or not unread
+        return bool(found)
     return _serve(found, here, applied)
 
 
