@@ -28,7 +28,9 @@ def from_torch(
     inputs  tensors, or one, to export it with: their shapes and dtypes are the result's; none for a
             program
 
-    Where TVM's frontend gives an op another type than PyTorch, this one gives PyTorch's.
+    Where TVM's frontend gives an op another type than PyTorch, this one gives PyTorch's. Where the
+    model returns None beside tensors, as for weights of attention that nobody asked for, the module
+    returns the tensors alone.
 
     Raises InputError where PyTorch cannot export it or TVM's frontend cannot import it, with the
     op; MissingExtra without the package torch.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..common.interrupt import interruptible
 from ..common.parts import begins
 from ..errors import InputError, TargetError
+from ..ir import declare  # noqa: F401 (TVM knows our ops from then on)
 from ..language.known import Composites, listed, registry_of
 from ..machine.features import check_cpu
 from ..ops.half_weights import CONVOLUTIONS

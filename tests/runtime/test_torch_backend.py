@@ -397,7 +397,7 @@ def test_gradients_on_inside():
 def test_dropout():
     """TVM takes it for the identity."""
     model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Dropout(0.5)).train()
-    by_pytorch(model, torch.randn(4, 16), why="random numbers")
+    by_pytorch(model, torch.randn(4, 16), why="random numbers", libraries=1)
 
 
 def test_random_numbers():
@@ -669,7 +669,7 @@ def test_another_size_is_compared_too(monkeypatch):
             close(fast(x), x.relu() + 1)
     # By size it is wrong as well, while no second library is there.
     assert (len(told), len(built)) == (2, 1)
-    assert "PyTorch runs it: planted" in told[1]
+    assert re.search("PyTorch runs it: .*planted", told[1])
 
 
 def test_what_on_library_raises():

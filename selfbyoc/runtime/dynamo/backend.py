@@ -11,7 +11,8 @@ from torch._guards import TracingContext
 
 from ...errors import InputError, UnsupportedTVM, one_line
 from ...tvm import GENERATION, tvm
-from .eager import NEEDS_GRADIENTS, Compiled, eagerly, random_op, why_not
+from .eager import NEEDS_GRADIENTS, Compiled, boxed, eagerly, why_not
+from .functional import ByPyTorch, CannotRun
 from .graph import Graph
 from .options import options_of
 
@@ -46,19 +47,17 @@ def backend(
         return eagerly(module, reason)
 
     def inference(functional: torch.fx.GraphModule, _: Sequence[torch.Tensor | int]) -> Compiled:
-        drawn = random_op(functional)
-        if drawn:
-            return _boxed(eagerly(functional, f"{drawn} draws random numbers"))
         return Graph(functional, asked, _written_inputs())
 
     def forward(functional: torch.fx.GraphModule, _: Sequence[torch.Tensor | int]) -> Compiled:
-        return _boxed(eagerly(functional, NEEDS_GRADIENTS))
+        eagerly(functional, NEEDS_GRADIENTS)
+        return boxed(ByPyTorch(functional))
 
     # It makes a graph functional: inputs that are written, and results that share memory with an
     # input or each other, are its work before and after ours.
     functional = aot_autograd(
         fw_compiler=forward,
-        bw_compiler=lambda module, _: _boxed(module.forward),
+        bw_compiler=lambda module, _: boxed(module.forward),
         inference_compiler=inference,
     )
     try:
@@ -67,7 +66,29 @@ def backend(
         raise
     except Exception as err:  # PyTorch's tracing raises what it likes, of ops that it lacks
         return eagerly(module, f"PyTorch cannot trace it: {one_line(err)}")
-    return compiled
+    return _or_as_it_is(module, compiled)
+
+
+def _or_as_it_is(module: torch.fx.GraphModule, compiled: Compiled) -> Compiled:
+    """What was compiled; or dynamo's graph, where PyTorch raises of the functional one: it may be
+    what the user shall hear, or PyTorch's own fault. Inputs are written after that one is through.
+    """
+    raised: list[CannotRun] = []
+
+    def call(*given: torch.Tensor | int) -> Sequence[torch.Tensor | int]:
+        if not raised:
+            try:
+                return compiled(*given)
+            except CannotRun as err:
+                fault = err
+        results: Sequence[torch.Tensor | int] = module.forward(*given)
+        if not raised:
+            raised.append(fault)
+            reason = f"PyTorch cannot run what it makes of it: {one_line(fault.__cause__ or fault)}"
+            eagerly(module, reason)
+        return results
+
+    return call
 
 
 def _written_inputs() -> frozenset[int]:
@@ -75,15 +96,3 @@ def _written_inputs() -> frozenset[int]:
     context = TracingContext.try_get()
     known = getattr(context, "fw_metadata", None)
     return frozenset(getattr(known, "mutated_inp_runtime_indices", ()))
-
-
-def _boxed(compute: Compiled) -> Compiled:
-    """By aot_autograd's convention: of one list, which is emptied."""
-
-    def call(arguments: list[torch.Tensor]) -> Sequence[torch.Tensor | int]:
-        given = tuple(arguments)
-        arguments.clear()
-        return compute(*given)
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call

@@ -28,11 +28,27 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, *_INTEGER
 
 def eagerly(module: torch.fx.GraphModule, reason: str) -> Compiled:
     """The graph as PyTorch runs it, after the warning."""
-    hint = next((hint for op, hint in _HINTS.items() if op in reason), "")
-    text = f"{described(module)}: PyTorch runs it: {reason}{hint}"
-    warnings.warn(FallbackWarning(text), stacklevel=2)
+    warn_of(module, f"PyTorch runs it: {reason}")
     run: Compiled = module.forward
     return run
+
+
+def warn_of(module: torch.fx.GraphModule, text: str) -> None:
+    """A FallbackWarning that says which graph it is of, and what helps."""
+    hint = next((hint for op, hint in _HINTS.items() if op in text), "")
+    warnings.warn(FallbackWarning(f"{described(module)}: {text}{hint}"), stacklevel=3)
+
+
+def boxed(compute: Compiled) -> Compiled:
+    """By aot_autograd's convention: of one list, which is emptied."""
+
+    def call(arguments: list[torch.Tensor]) -> Sequence[torch.Tensor | int]:
+        given = tuple(arguments)
+        arguments.clear()
+        return compute(*given)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
 
 
 def described(module: torch.fx.GraphModule) -> str:
@@ -78,6 +94,7 @@ def _names(dtypes: Sequence[torch.dtype]) -> str:
     return ", ".join(str(d).removeprefix("torch.") for d in dtypes)
 
 
-def random_op(module: torch.fx.GraphModule) -> str:
-    """An op of a functional graph that draws random numbers, which TVM would draw once, or not."""
-    return next(filter(None, map(draws, module.graph.nodes)), "")
+def random_ops(module: torch.fx.GraphModule) -> dict[torch.fx.Node, str]:
+    """The ops of a functional graph that draw random numbers, and what is wrong with that."""
+    why = "it draws random numbers, which TVM would draw once, or not at all"
+    return {node: why for node in module.graph.nodes if draws(node)}

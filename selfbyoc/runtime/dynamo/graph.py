@@ -9,10 +9,14 @@ from typing import Any
 
 import torch
 
-from ...errors import FallbackWarning, InputError, SelfbyocError, UnsupportedOp
-from .eager import described, eagerly
+from ...errors import FallbackWarning, InputError, SelfbyocError
+from ...language.known import is_builtin, listed
+from .culprits import Culprits, culprits_of, said
+from .eager import Compiled, boxed, described, eagerly, random_ops, warn_of
 from .every_size import EverySize
+from .functional import ByPyTorch, CannotRun
 from .options import Options
+from .parts import Parts, parts_of
 from .sizes import Open, open_sizes
 from .specialised import Specialised
 
@@ -40,7 +44,8 @@ class Graph:
         self._open: Open | None = None  # the sizes that a library leaves open
         self._known: dict[Any, Specialised] = {}
         self._last: Specialised | None = None
-        self._eager: Callable[..., Any] | None = None
+        self._by_pytorch = ByPyTorch(module)
+        self._eager: Compiled | None = None
         self._rebuilt = 0
         self._lock = threading.RLock()
 
@@ -57,7 +62,22 @@ class Graph:
             if found is None:
                 return self._eager(*given)  # type: ignore[misc]
             self._last = found
-        return found(given)
+        try:
+            return found(given)
+        except (CannotRun, Warning):
+            raise
+        except Exception as err:  # the library's, or PyTorch's own of an index of nothing
+            return self._instead(given, err)
+
+    def _instead(
+        self, given: Sequence[torch.Tensor | int], err: Exception
+    ) -> Sequence[torch.Tensor | int]:
+        """What PyTorch computes where a library raised; from now on it does."""
+        results = self._by_pytorch(*given)
+        with self._lock:
+            self._known, self._last = {}, None
+            self._eager = self._left_to_pytorch(f"its library raised {said(err)}")
+        return results
 
     def _serving(self, given: Sequence[torch.Tensor | int]) -> Specialised | None:
         """The library for these sizes and weights; None where PyTorch runs the graph."""
@@ -68,6 +88,9 @@ class Graph:
                 if self._options.freeze and _is_weight(v) and n not in self._written
             ]
             self._leave_open()
+            if drawn := random_ops(self._module):
+                reason = f"{next(iter(drawn)).target} draws random numbers"
+                self._eager = self._cut(drawn) or self._left_to_pytorch(reason)
         found = self._known.get(self._key(given))
         if found is not None and not found.fits(given):
             self._forget_changed()
@@ -78,7 +101,9 @@ class Graph:
             return found
         try:
             found.learn(given)
-        except InputError as err:
+        except (CannotRun, Warning):
+            raise
+        except Exception as err:  # InputError, or whatever TVM raises in a call
             self._close(err)
             return self._serving(given)
         return found
@@ -87,13 +112,17 @@ class Graph:
         """A library that was not there; what a user's function raises goes on."""
         if self._eager is None and len(self._known) >= MOST:
             text = f"{MOST} libraries were built for other inputs, and are used for those"
-            self._eager = eagerly(self._module, text)
+            self._eager = self._left_to_pytorch(text)
         if self._eager is not None:
             return None
         try:
             found = self._built(given)
-        except (InputError, UnsupportedOp) as err:
-            self._eager = eagerly(self._module, str(err))
+        except (CannotRun, Warning):
+            raise
+        except Exception as err:  # ours and TVM's, of all kinds
+            if self._is_of_ones_own(err):
+                raise
+            self._eager = self._without(given, said(err))
             return None
         if self._options.on_library is not None:
             self._options.on_library(found.library)
@@ -105,9 +134,47 @@ class Graph:
         if self._open is not None:
             try:
                 return EverySize(*asked, self._open)
-            except (SelfbyocError, FallbackWarning) as err:  # a user's own comes again, by size
+            except (CannotRun, KeyboardInterrupt):
+                raise
+            except Exception as err:  # a user's own comes again, by size
                 self._close(err)
         return Specialised(*asked)
+
+    def _is_of_ones_own(self, err: Exception) -> bool:
+        """Whether it is a composite of the user's that raised, which is the user's to mend."""
+        mine = [c.name for c in listed(self._options.composites) or () if not is_builtin(c)]
+        return isinstance(err, SelfbyocError) and any(name in str(err) for name in mine)
+
+    def _without(self, given: Sequence[torch.Tensor | int], reason: str) -> Compiled:
+        """The graph without the ops that cannot be built, if it can be told which these are."""
+        left = culprits_of(self._module, given, self._options, reason)
+        if cut := self._cut(left):
+            return cut
+        op, why = next(((str(node.target), why) for node, why in left.items()), ("", reason))
+        return self._left_to_pytorch(why if op in why else f"{op}: {why}")
+
+    def _cut(self, left: Culprits) -> Compiled | None:
+        """PyTorch runs these ops, and libraries compute what is around them."""
+        parts = parts_of(self._module, left, self._weights or ()) if left else []
+        if not parts:
+            return None
+        inputs = self._module.graph.find_nodes(op="placeholder")
+        written = {inputs[place] for place in self._written}
+        ops = ", ".join(dict.fromkeys(str(node.target) for node in left))
+        text = f"PyTorch runs {ops}: {next(iter(left.values()))}; the ops around are compiled"
+        warn_of(self._module, text)
+        steps: list[tuple[Any, Callable[[list[Any]], Any]]] = []
+        for part in parts:
+            if part.is_ours:
+                places = frozenset(n for n, node in enumerate(part.takes) if node in written)
+                steps.append((part, Graph(part.module, self._options, places)))
+            else:
+                steps.append((part, boxed(ByPyTorch(part.module))))
+        return Parts(self._module, steps)
+
+    def _left_to_pytorch(self, reason: str) -> Compiled:
+        eagerly(self._module, reason)
+        return self._by_pytorch
 
     def _leave_open(self) -> None:
         """Whatever size a library can leave open."""

@@ -26,11 +26,11 @@ class Results:
         expected: Sequence[torch.Tensor | int],
         calls: Sequence[Sequence[NDArray]],
         live: Sequence[torch.Tensor],
-        compare: bool,
+        allowed: float | None,
     ) -> None:
         wanted = [e for e in expected if isinstance(e, torch.Tensor)]
         first, second = (_tensors(found) for found in calls)
-        check(first, wanted, compare)
+        check(first, wanted, allowed)
         self._others = [(n, e) for n, e in enumerate(expected) if not isinstance(e, torch.Tensor)]
         self._views = views(wanted)
         self._strides = [_other_strides(f, w) for f, w in zip(first, wanted, strict=True)]
@@ -65,7 +65,7 @@ class Results:
     def of(self, found: Sequence[NDArray]) -> list[torch.Tensor | int]:
         """The graph's results."""
         done = [
-            tensor if strides is None and not is_shared else _copy(tensor, strides)
+            tensor if strides is None and not is_shared else with_strides(tensor, strides)
             for tensor, strides, is_shared in zip(
                 _tensors(found), self._strides, self._are_shared, strict=True
             )
@@ -77,22 +77,34 @@ class Results:
         return done
 
 
-def check(found: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], compare: bool) -> None:
-    """InputError where a result is of another type than PyTorch's, or has other values."""
+def rounding(module: torch.fx.GraphModule) -> float:
+    """What floats of a graph's results may differ by, of the largest: by its coarsest type, as that
+    of a product under autocast.
+    """
+    values = [node.meta.get("val") for node in module.graph.nodes]
+    dtypes = {value.dtype for value in values if isinstance(value, torch.Tensor)}
+    return max((_ALLOWED.get(dtype, _FLOAT) for dtype in dtypes), default=_FLOAT)
+
+
+def check(
+    found: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], allowed: float | None
+) -> None:
+    """InputError where a result is of another type than PyTorch's, or differs by more than is
+    allowed; by any number where that is None.
+    """
     if len(found) != len(wanted):
         raise InputError(f"TVM's importer makes {len(found)} results, expected {len(wanted)}")
     for number, (f, w) in enumerate(zip(found, wanted, strict=True)):
         types = [f"{t.dtype}{list(t.shape)} on {t.device}" for t in (f, w)]
         if types[0] != types[1]:
             raise InputError(f"result {number} is {types[0]} by TVM, {types[1]} by PyTorch")
-        if compare and not _agree(f, w):
+        if allowed is not None and not _agree(f, w, allowed):
             raise InputError(f"result {number} has other values by TVM than by PyTorch")
 
 
-def _agree(found: torch.Tensor, wanted: torch.Tensor) -> bool:
+def _agree(found: torch.Tensor, wanted: torch.Tensor, allowed: float) -> bool:
     if not wanted.dtype.is_floating_point:
         return int((found != wanted).sum()) <= _INTEGER * wanted.numel()
-    allowed = _ALLOWED.get(found.dtype, _FLOAT)
     found, wanted = found.double(), wanted.double()
     finite = wanted.isfinite()
     largest = float(wanted[finite].abs().max()) if bool(finite.any()) else 0.0
@@ -118,7 +130,7 @@ def _dense(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _copy(tensor: torch.Tensor, strides: Sequence[int] | None) -> torch.Tensor:
+def with_strides(tensor: torch.Tensor, strides: Sequence[int] | None) -> torch.Tensor:
     """A copy with these strides; along those of 0 there is one element."""
     if strides is None:
         return tensor.clone()

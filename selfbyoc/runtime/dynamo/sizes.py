@@ -159,6 +159,14 @@ def results_at(module: torch.fx.GraphModule, symbols: Mapping[Symbol, int]) -> l
     ]
 
 
+def layout_at(traced: torch.Tensor, symbols: Mapping[Symbol, int]) -> Layout | None:
+    """Shape and strides at some sizes; None where data decide them."""
+    try:
+        return _numbers(traced.shape, symbols), _numbers(traced.stride(), symbols)
+    except TypeError:  # a symbol that none of these sizes is
+        return None
+
+
 def _numbers(
     extents: Sequence[int | torch.SymInt], symbols: Mapping[Symbol, int]
 ) -> tuple[int, ...]:

@@ -15,8 +15,9 @@ from ..build import build
 from ..library import Library, Session
 from .changes import contents, holders, written_uncounted
 from .constants import with_constants
+from .functional import ByPyTorch
 from .options import Options
-from .results import Results
+from .results import Results, rounding
 from .sizes import Open
 
 _BELOW = 63  # TVM's kernels read at multiples of 64 bytes
@@ -36,7 +37,9 @@ class Specialised:
         options: Options,
         sizes: Open | None = None,
     ) -> None:
-        self._module, self._compare = module, options.compare
+        self._module = module
+        self._allowed = rounding(module) if options.compare else None
+        self._by_pytorch = ByPyTorch(module)
         self._weights = _picking(weights)
         self.holds = self._weights(given)
         self._state = self._state_now()
@@ -63,11 +66,11 @@ class Specialised:
     def _compared(self, given: Sequence[torch.Tensor | int]) -> Results:
         """How the results lie for these inputs. Raises InputError where they are not PyTorch's."""
         with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
-            expected = list(self._module(*given))
+            expected = self._by_pytorch(*given)
             # The calls differ in memory where it is the library's to choose.
             live = [_readable(tensor.detach()) for tensor in self._live(given)]
             calls = [self._session()(*live) for _ in range(2)]
-            return Results(expected, calls, live, self._compare)
+            return Results(expected, calls, live, self._allowed)
 
     def fits(self, given: Sequence[torch.Tensor | int]) -> bool:
         """Whether these are the weights that it holds, and nobody wrote them since."""
@@ -90,7 +93,7 @@ class Specialised:
         nearest row that is there.
         """
         if self._indices and _are_beyond(self._indices, self._live(given)):
-            return list(self._module(*given))
+            return list(self._by_pytorch(*given))
         session = self._session()
         # Not by a call of `_readable` for each: half a microsecond of the two that all this takes.
         found = session(*[

@@ -22,6 +22,9 @@ from . import (
     mixed as _relax_torch_mixed,
 )
 from . import (
+    precision as _relax_torch_precision,
+)
+from . import (
     quantised as _relax_torch_quantised,
 )
 from . import (
@@ -174,6 +177,7 @@ def _elu(node: torch.fx.Node, importer: Importing) -> Expr:
 _CONVERTERS = {
     **_relax_torch_mixed.CONVERTERS,
     **_relax_torch_images.CONVERTERS,
+    **_relax_torch_precision.CONVERTERS,
     **_relax_torch_quantised.CONVERTERS,
     **_relax_torch_index.CONVERTERS,
     **_relax_torch_sizes.CONVERTERS,

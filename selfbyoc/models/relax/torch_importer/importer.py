@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
+from ....errors import InputError
 from ....tvm import tir, tvm
 from ....tvm.types import Expr, PrimExpr
 from ..algebra import Algebra, Extent
@@ -61,6 +62,13 @@ class Importer(ExportedProgramImporter):
         weights, told, limits = super().create_input_vars(exported_program)
         inputs, limits, self.sizes = with_symbols(told, limits, self.algebra)
         return weights, inputs, limits
+
+    @staticmethod
+    def _flatten_output_args(output_args: Sequence[Any]) -> tuple[Expr, ...]:
+        """Without None, of which TVM's makes an object that is no tensor: a library returns
+        tensors.
+        """
+        return ExportedProgramImporter._flatten_output_args(_tensors_of(output_args))
 
     def _cast_inputs(self) -> None:
         """Inputs with the sizes that PyTorch writes, as `32 * s`: what is computed of them has such
@@ -126,6 +134,19 @@ def _of_tvm(
     convert: Callable[[torch.fx.Node], Expr], node: torch.fx.Node, importer: Importer
 ) -> Expr:
     return convert(node)
+
+
+def _tensors_of(values: Any) -> Any:
+    """What a program returns, without None. Raises InputError for a number and for a size."""
+    if isinstance(values, (list, tuple)):
+        return [_tensors_of(value) for value in values if value is not None]
+    is_size = type(getattr(values, "ty", None)).__name__ == "PrimType"
+    if is_size or isinstance(values, (int, float)):
+        raise InputError(
+            f"the module cannot be imported: it returns the number {values}, and a library returns "
+            "tensors; leave it out"
+        )
+    return values
 
 
 def _is_size(value: object) -> bool:
