@@ -103,6 +103,15 @@ def _numpy_cast(ins: Sequence[Array], call: OpCall) -> Array:
     return ins[0].astype(np.float64 if np.issubdtype(dtype, np.floating) else dtype)
 
 
+def quotient(a: Array, b: Array) -> Array:
+    """a / b; of integers rounded towards zero, and 0 by zero, as kernels have it."""
+    if not np.issubdtype(np.result_type(a, b), np.integer):
+        return np.divide(a, b)
+    with np.errstate(divide="ignore", over="ignore"):  # the least integer by -1 is itself
+        below = np.floor_divide(a, b)
+        return below + ((below * b != a) & (b != 0) & ((a < 0) != (b < 0)))
+
+
 def _bias_add(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     x, bias = ins
     axis = call.attrs["axis"] % len(x.shape)
@@ -137,7 +146,7 @@ KINDS = (
     unary("sqrt", "The square root of x.", te.sqrt, np.sqrt),
     unary("tanh", "The hyperbolic tangent of x.", M.tanh, np.tanh),
     _binary("add", "x + y", lambda a, b: a + b, np.add, commutes=True),
-    _binary("divide", "x / y", tir.div, np.divide),
+    _binary("divide", "x / y; of integers rounded towards zero", tir.div, quotient),
     _binary("left_shift", "x << y, of integers", lambda a, b: a << b, np.left_shift),
     _binary("maximum", "The larger of x and y", tir.Max, np.maximum, commutes=True),
     _binary("minimum", "The smaller of x and y", tir.Min, np.minimum, commutes=True),

@@ -29,8 +29,10 @@ from .transposes import joined_transposes
 from .views_of_batches import views_of_batches
 from .views_of_products import views_of_products
 from .where import where
+from .zero_divisors import DIVISIONS, without_zero_divisors
 
 _LEVELS = ("dequantize", "quantize")
+_WITHOUT_ZEROS = where(DIVISIONS, lambda: without_zero_divisors)
 
 REWRITINGS = (
     *BEFORE_HALVES,
@@ -40,7 +42,9 @@ REWRITINGS = (
     where(("mean",), MeansOfImages),
     where(_LEVELS, lambda: rows_of_levels),
     where(_LEVELS, LevelsAsRead),
+    _WITHOUT_ZEROS,
     fold,
+    _WITHOUT_ZEROS,  # some are computed from constants
     *AFTER_FOLDING,
     with_shared_tables,
     lambda mod: rewritten(mod, without_branches),

@@ -15,6 +15,7 @@ from ..tvm.build import build_module
 from ..tvm.c import for_c
 from ..tvm.columns import with_columns_at_once
 from ..tvm.config import kernel_config
+from ..tvm.divisions import without_traps
 from ..tvm.gpu import with_exact_numbers
 from ..tvm.rewrite import each_var_once, with_broadcasts
 from ..tvm.selects import without_decided, without_truncation
@@ -52,7 +53,8 @@ from .whole_vectors import with_whole_vectors
 def finished(func: PrimFunc, target: Target) -> PrimFunc:
     """A scheduled PrimFunc with what TensorIR has no step for."""
     # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
-    func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
+    func = without_traps(without_truncation(func))
+    func = each_var_once(with_carried(without_concatenates(func)))
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
         return any_alignment(with_exact_numbers(with_barriers(func), str(target.kind)))
     func = with_cut_loops(func)

@@ -6,6 +6,7 @@ reads foreign memory, and a scatter writes it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import GENERATION, TensorLoad, dtype_of, region_buffer, tir, tvm, walk
@@ -21,7 +22,7 @@ def within_buffers(func: PrimFunc) -> PrimFunc:
     """A PrimFunc whose accesses at places that it reads somewhere take the nearest one that is
     there.
     """
-    named = _named_by_data(func)
+    named = named_by_data(func)
 
     def load(node: PrimExpr) -> PrimExpr:
         found = _bounded(node, region_buffer(node), named)
@@ -36,10 +37,10 @@ def within_buffers(func: PrimFunc) -> PrimFunc:
 
 def _bounded(node: TirNode, buffer: Buffer, named: set[PrimExpr]) -> list[PrimExpr] | None:
     """The indices of an access, those that are data within the buffer; None where none is."""
-    is_data = [_is_data(index, named) for index in node.indices]
-    if not any(is_data):
+    moves = [is_data(index, named) for index in node.indices]
+    if not any(moves):
         return None
-    both = zip(node.indices, buffer.shape, is_data, strict=True)
+    both = zip(node.indices, buffer.shape, moves, strict=True)
     return [_clipped(index, extent) if data else index for index, extent, data in both]
 
 
@@ -49,22 +50,32 @@ def _clipped(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
     return tir.Max(tir.Min(index, last - tir.const(1, dtype)), tir.const(0, dtype))
 
 
-def _is_data(index: PrimExpr, named: set[PrimExpr]) -> bool:
+def is_data(index: PrimExpr, named: set[PrimExpr]) -> bool:
+    """Whether an expression reads something, or one of the variables that stand for it."""
+    return _has(index, lambda part: isinstance(part, TensorLoad) or part in named)
+
+
+def has_any(expr: PrimExpr, variables: set[PrimExpr]) -> bool:
+    """Whether an expression has one of these variables."""
+    return _has(expr, variables.__contains__)
+
+
+def _has(expr: PrimExpr, wanted: Callable[[PrimExpr], bool]) -> bool:
     # By hand: with a structural walk in here, within a structural map, 0.27 ended the process
     # ("unaligned fastbin chunk detected"); a small program does not show it.
-    if isinstance(index, TensorLoad) or index in named:
+    if wanted(expr):
         return True
-    inner = [getattr(index, name) for name in _PARTS if hasattr(index, name)]
-    inner += [*getattr(index, "args", ())]
-    return any(_is_data(part, named) for part in inner if isinstance(part, tvm.runtime.Object))
+    inner = [getattr(expr, name) for name in _PARTS if hasattr(expr, name)]
+    inner += [*getattr(expr, "args", ())]
+    return any(_has(part, wanted) for part in inner if isinstance(part, tvm.runtime.Object))
 
 
-def _named_by_data(func: PrimFunc) -> set[PrimExpr]:
+def named_by_data(func: PrimFunc) -> set[PrimExpr]:
     """Variables that stand for something read."""
     named: set[Any] = set()
 
     def visit(node: Stmt) -> None:
-        if _is_data(node.value, named):
+        if is_data(node.value, named):
             named.add(node.var)
 
     walk(func.body, visit, "Let", "LetStmt", "Bind")

@@ -4,14 +4,12 @@ Found with ONNX's own tests of its ops (docs/onnx.md).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...errors import one_line
 from ...tvm import GENERATION
+from . import image_checks
 from .graph import Graph, attributes, where
 from .nothing import GLOBAL_POOLS, of_nothing
 from .scales import of_scales
@@ -35,7 +33,6 @@ if IS_RELAY:  # 0.17 resizes to sizes that are data by corners alone, and forget
     _CONSTANTS |= {"Resize": (2, 3), "Upsample": (1,)}
 if GENERATION == "relax":
     _CONSTANTS |= {"NonMaxSuppression": (2, 3, 4)}
-_POOLS = ("AveragePool", "MaxPool", "LpPool")
 # Ops of which only the first result is ONNX's.
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 
@@ -85,31 +82,6 @@ def _empty(node: onnx.NodeProto, graph: Graph) -> str:
     return f"it reduces {list(shape)}, which is empty" if shape and 0 in shape else ""
 
 
-def _scales(node: onnx.NodeProto, graph: Graph) -> str:
-    """TVM's steps are those of the sizes: a scale that does not divide them is another one."""
-    scales = scales_of(node, graph)
-    if scales is None or not scales.size:
-        return ""
-    shape, axes = graph.shape(node.input[0]), attributes(node).get("axes")
-    if shape is None:
-        return ""
-    sizes = np.asarray(shape, float)[list(axes) if axes else slice(None)]
-    exact = sizes * scales.astype(float)
-    if (np.abs(exact - np.round(exact)) < 1e-4 * sizes).all():
-        return ""
-    return f"scales {scales.tolist()} give no whole sizes of {list(shape)}"
-
-
-def scales_of(node: onnx.NodeProto, graph: Graph) -> np.ndarray | None:
-    """What a Resize or an Upsample of whatever opset scales by; None where that is not known."""
-    if node.op_type not in ("Resize", "Upsample"):
-        return None
-    if "scales" in (given := attributes(node)):
-        return np.asarray(given["scales"], np.float32)
-    place = 2 if len(node.input) > 2 else 1  # before opset 11 there is no region of interest
-    return graph.constant(node.input[place]) if len(node.input) > place else None
-
-
 def _left(node: onnx.NodeProto, graph: Graph) -> str:
     """What forms.py would write otherwise, and could not."""
     given = attributes(node) if node.op_type in ("ConvTranspose", "Gelu") else {}
@@ -138,22 +110,6 @@ def infinities(node: onnx.NodeProto) -> tuple[int, int]:
     return given.get("detect_positive", 1), given.get("detect_negative", 1)
 
 
-def _window(node: onnx.NodeProto, graph: Graph) -> str:
-    """0.17 counts a last window that begins in the padding; ONNX does not."""
-    given = attributes(node) if IS_RELAY and node.op_type in _POOLS else {}
-    shape = graph.shape(node.input[0]) if given.get("ceil_mode") else None
-    if shape is None:
-        return ""
-    sizes, ones = given["kernel_shape"], [1] * (len(shape) - 2)
-    pads, steps = given.get("pads", [0] * 2 * len(ones)), given.get("strides", ones)
-    dilations = given.get("dilations", ones)
-    for n, extent in enumerate(shape[2:]):
-        room = extent + pads[n] + pads[n + len(ones)] - dilations[n] * (sizes[n] - 1) - 1
-        if math.ceil(room / steps[n]) * steps[n] >= extent + pads[n]:
-            return f"of axis {n + 2} the last window lies in the padding"
-    return ""
-
-
 def _flat(node: onnx.NodeProto, graph: Graph) -> str:
     """Without an image ONNX Runtime pools nothing; TVM returns what is given."""
     rank = graph.rank(node.input[0]) if node.op_type in GLOBAL_POOLS else None
@@ -173,15 +129,6 @@ def _beyond(node: onnx.NodeProto, graph: Graph) -> str:
         return ""
     wrong = places[(places < -extent) | (places >= extent)]
     return f"it reads element {wrong.flat[0]} of {extent}" if wrong.size else ""
-
-
-def _large(node: onnx.NodeProto, graph: Graph) -> str:
-    """Of sizes of an image 0.17 takes the lower 32 bits."""
-    if not IS_RELAY or node.op_type not in ("Resize", "Upsample"):
-        return ""
-    values = [graph.constant(name) for name in node.input[1:] if name]
-    found = [e for v in values if v is not None for e in v.ravel().tolist() if abs(e) >= 2**31]
-    return f"it resizes to {found[0]}, which is beyond 32 bits" if found else ""
 
 
 def _narrow(node: onnx.NodeProto, graph: Graph) -> str:
@@ -213,31 +160,15 @@ def _sorted(node: onnx.NodeProto, graph: Graph) -> str:
 _UINT64 = 13  # in TensorProto.DataType
 
 
-def _nearest(node: onnx.NodeProto, graph: Graph) -> str:
-    """0.17 rounds halves down where pixels are counted from their corners."""
-    mode = attributes(node).get("nearest_mode", b"") if node.op_type == "Resize" else b""
-    is_up = IS_RELAY and mode == b"round_prefer_ceil"
-    return "nearest_mode is round_prefer_ceil" if is_up else ""
-
-
 def _fourier(node: onnx.NodeProto, graph: Graph) -> str:
     if not IS_RELAY or node.op_type not in ("DFT", "MaxUnpool") or len(node.input) < 3:
         return ""
     return f"its input {node.input[2]!r} is not looked at"
 
 
-def _aligned(node: onnx.NodeProto, graph: Graph) -> str:
-    """Since opset 16 the regions' corners lie half a pixel further, unless said otherwise."""
-    if not IS_RELAY or node.op_type != "RoiAlign" or graph.opset < 16:
-        return ""
-    mode = attributes(node).get("coordinate_transformation_mode", b"half_pixel")
-    is_old = mode == b"output_half_pixel"
-    return "" if is_old else f"coordinate_transformation_mode is {_shown(mode)}"
-
-
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
-    _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
-    _aligned, _nearest, _sorted, _flat, _beyond, _large, of_nothing, of_scales,
+    _unread, _variable, _second, _training, _empty, _left, _narrow, _fourier, _sorted, _flat,
+    _beyond, *image_checks.CHECKS, of_nothing, of_scales,
 )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from . import (
     reductions,
     resampling,
     rotary,
+    sampling,
     scans,
     spectra,
     training,
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
     arithmetic, copies, counted, decoders, einsum, elementwise, folds, gathered, loops, norms,
-    parts, places, qlinear, quantized, reductions, resampling, rotary, scans, spectra, training,
-    windows,
+    parts, places, qlinear, quantized, reductions, resampling, rotary, sampling, scans, spectra,
+    training, windows,
 )  # fmt: skip
 FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 # Last of all: nobody but us can compute with what these write.

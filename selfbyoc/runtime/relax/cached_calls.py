@@ -11,6 +11,7 @@ from typing import Any
 from tvm import relax
 
 from ...tvm import structural_equal, tvm
+from ...tvm.as_tvm_lowers import without_new_traps
 from ...tvm.types import Binding, Expr
 
 MAKE_SHAPE, VIEW = "vm.builtin.make_shape", "vm.builtin.reshape"
@@ -33,12 +34,19 @@ def vm_pipeline() -> tvm.transform.Pass:
             _once(_is_tensor),  # before it is known where the last use of each is
             passes.KillAfterLastUse(),
             passes.LowerRuntimeBuiltin(),
-            passes.ComputePrimValue(),
-            passes.VMShapeLower(),
+            _sizes_computed,
             _once(_is_shape),
             passes.AttachGlobalSymbol(),
         ]
     )
+
+
+@tvm.transform.module_pass(opt_level=0, name="SizesComputed")
+def _sizes_computed(mod: tvm.IRModule, _: object) -> tvm.IRModule:
+    """Sizes and numbers made of others by functions of their own: they divide, too."""
+    before = {gv.name_hint for gv in mod.get_global_vars()}
+    passes = [relax.transform.ComputePrimValue(), relax.transform.VMShapeLower()]
+    return without_new_traps(tvm.transform.Sequential(passes)(mod), before)
 
 
 def _once(is_one: Callable[[Expr], bool]) -> tvm.transform.Pass:

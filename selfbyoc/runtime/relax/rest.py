@@ -21,6 +21,7 @@ from ...tir.vector_math import vector_math
 from ...tir.whole_vectors import with_whole_vectors
 from ...tvm import Schedule, dtype_of, param_buffers, tir, tvm, walk
 from ...tvm.alignment import any_alignment
+from ...tvm.as_tvm_lowers import defined
 from ...tvm.build import build_module
 from ...tvm.c import for_c
 from ...tvm.indices import within_buffers
@@ -71,6 +72,7 @@ class ScheduleRest:
                 clipped_takes,
                 relax.transform.LegalizeOps(),
                 relax.backend.DispatchSortScan(),  # tvm.compile's, after which nobody looks
+                defined,
                 opaque_ones,
                 reshapes_within,
                 relax.transform.AnnotateTIROpPattern(),

@@ -11,9 +11,9 @@ from ...codegen.relay import kept_targets
 from ...ir.relay.hollow import hollow
 from ...partition.relay import external_functions
 from ...tvm import tvm
+from ...tvm.as_tvm_lowers import lowering
 from ...tvm.types import Executable, IRModule, Module, PrimFunc, Target
 from ..compiled import Compiled
-from .as_tvm_lowers import lowering
 from .calls import kernel_calls
 from .least import with_places_checked
 from .memory import planned_memory

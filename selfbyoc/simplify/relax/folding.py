@@ -15,6 +15,7 @@ from ...ir.relax import Constant
 from ...ir.relax.emit import constant
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
+from ...tvm.as_tvm_lowers import defined
 from ...tvm.types import Binding, Expr, Function, Type
 from ..folding import Free, joined, or_as_it_was, size_of
 from ..halves import stays
@@ -127,7 +128,8 @@ def _computed(bindings: list[Binding], wanted: list[Expr]) -> list[np.ndarray]:
                 new[binding.var] = builder.emit(_renewed(binding.value, new))
             results = builder.emit_output(relax.Tuple([new[var] for var in wanted]))
         builder.emit_func_output(results)
-    mod = relax.transform.DeadCodeElimination()(builder.get())
+    passes = [relax.transform.DeadCodeElimination(), relax.transform.LegalizeOps(), defined]
+    mod = tvm.transform.Sequential(passes)(builder.get())
     # It runs once: quick to compile is what counts.
     built = tvm.compile(mod, target=make_target({"kind": "llvm", "opt-level": 0}))
     found = relax.VirtualMachine(built, tvm.cpu())["main"]()

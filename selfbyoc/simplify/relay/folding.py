@@ -11,6 +11,7 @@ from ...ir.relay.rewrite import with_main
 from ...ir.relay.walk import children, postorder, rebuild
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
+from ...tvm.as_tvm_lowers import lowering
 from ...tvm.types import Expr, Op, Type
 from ..folding import Free, joined, or_as_it_was, size_of
 from ..halves import stays
@@ -104,7 +105,7 @@ def _computed(wanted: list[Expr]) -> list[np.ndarray]:
     """
     mod = tvm.IRModule.from_expr(relay.Function([], relay.Tuple(wanted)))
     target = make_target({"kind": "llvm", "opt-level": 0})
-    with tvm.transform.PassContext(opt_level=0):
+    with tvm.transform.PassContext(opt_level=0, config=lowering(target)):
         built = relay.build(mod, target)
     module = GraphModule(built["default"](tvm.cpu()))
     module.run()

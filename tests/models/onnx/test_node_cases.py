@@ -84,6 +84,7 @@ ON_ONE = {  # the other TVM's frontend lacks the op
     "relax": {
         "CumProd": "cumprod_1d",
         "LpNormalization": "lpnormalization_default",
+        "RoiAlign": "roialign_aligned_true",
         "TensorScatter": "tensorscatter",
         "TfIdfVectorizer": "tfidfvectorizer_tf_onlybigrams_skip5",
     },
