@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -153,14 +155,17 @@ def _packer(match: Match, name: str, stages: Stages) -> Callable[[NDArray], NDAr
     key = func.script()
     shape = tuple(int(extent) for extent in last.shape)
     level, waiting = _OPTIMISED if math.prod(shape) > _MANY else 0, _waiting.get()
+    made = _Kernel(func, level, _known(key))
     if waiting is not None:
-        waiting[key] = func, level
-    elif key not in _kernels:
-        _kernels[key] = _kernel(match, name, func, level)
+        made = waiting.setdefault(key, made)
+    elif made.kernel is None:
+        made.kernel = _alone(match, name, func, level)
+        _modules.append({key: made.kernel})
 
     def packed(given: NDArray) -> NDArray:
         out = empty(shape, str(last.dtype))
-        _kernels[key](given, out)
+        assert made.kernel is not None
+        made.kernel(given, out)
         return out
 
     return packed
@@ -194,8 +199,25 @@ def _in_one_pass(func: PrimFunc, argument: Tensor, last: Tensor) -> PrimFunc:
 # kernels: 0.5 s without optimising, 2.0 s with; all of them run in 0.02 s.
 _MANY, _OPTIMISED = 1 << 20, 2
 
-_kernels: dict[str, Any] = {}  # text of a packing function -> its kernel
-_waiting: ContextVar[dict[str, tuple[PrimFunc, int]] | None] = ContextVar("waiting", default=None)
+# A module of machine code takes a megabyte, so that few are kept for the next build: their kernels
+# by the text of their functions.
+_modules: deque[Mapping[str, PackedFunc]] = deque(maxlen=8)
+
+
+@dataclass
+class _Kernel:
+    """A packing function, and its kernel when it is compiled; whoever packs by it holds it."""
+
+    func: PrimFunc
+    level: int
+    kernel: PackedFunc | None
+
+
+_waiting: ContextVar[dict[str, _Kernel] | None] = ContextVar("waiting", default=None)
+
+
+def _known(key: str) -> PackedFunc | None:
+    return next((made[key] for made in tuple(_modules) if key in made), None)
 
 
 @contextmanager
@@ -205,18 +227,20 @@ def compiled_together() -> Iterator[None]:
 
     Raises LoweringError, which does not say for which function.
     """
-    found: dict[str, tuple[PrimFunc, int]] = {}
+    found: dict[str, _Kernel] = {}
     token = _waiting.set(found)
     try:
         yield
     finally:
         _waiting.reset(token)
-    new = {key: func for key, func in found.items() if key not in _kernels}
-    levels = sorted({level for _, level in new.values()})
-    groups = [{k: func for k, (func, of) in new.items() if of == level} for level in levels]
+    new = {key: each for key, each in found.items() if each.kernel is None}
+    levels = sorted({each.level for each in new.values()})
+    groups = [{k: each.func for k, each in new.items() if each.level == of} for of in levels]
     try:
         for made in at_once([partial(_module, *each) for each in zip(groups, levels, strict=True)]):
-            _kernels.update(made)
+            _modules.append(made)
+            for key, kernel in made.items():
+                found[key].kernel = kernel
     except Exception as err:  # as when a kernel is lowered
         raise LoweringError(f"packing failed: {err}") from err
 
@@ -228,7 +252,7 @@ def _module(functions: Mapping[str, PrimFunc], level: int) -> dict[str, PackedFu
     return {key: get_func(module, name) for name, key in names.items()}
 
 
-def _kernel(match: Match, name: str, func: PrimFunc, level: int) -> PackedFunc:
+def _alone(match: Match, name: str, func: PrimFunc, level: int) -> PackedFunc:
     try:
         return get_func(packing_code({"pack": func}, level), "pack")
     except Exception as err:  # as when a kernel is lowered

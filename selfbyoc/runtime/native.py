@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from ..tvm.types import Module
 
 Stamp = tuple[int, int, int, int]  # what tells a file from its next version
-_loaded: set[Path] = set()
+_loaded: dict[Path, Stamp] = {}
 _stamps: dict[tuple[int, int], Stamp] = {}  # of what was loaded, by device and number
+_MANY = 1000  # so many files are remembered before those are forgotten that are not mapped any more
 
 
 def stamp(path: Path) -> Stamp:
@@ -53,8 +54,9 @@ def native_module(path: Path, now: Stamp) -> Module:
         native = _module(path, place)
     except Exception as err:  # TVM's own, with what the system's loader said
         raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
-    _loaded.add(place)
-    _stamps[file] = now
+    if len(_loaded) >= _MANY:
+        _forget()
+    _loaded[place] = _stamps[file] = now
     return native
 
 
@@ -67,17 +69,30 @@ def _module(path: Path, place: Path) -> Module:
         return executor.load_module(str(link))
 
 
+def _forget() -> None:
+    """A server may swap models for years."""
+    mapped = _mapped()
+    for place, stamp in [*_loaded.items()]:
+        if not _is_among(mapped, *stamp[:2], place):
+            _loaded.pop(place, None)
+            _stamps.pop(stamp[:2], None)
+
+
 def _is_mapped(device: int, number: int, place: Path) -> bool:
+    return _is_among(_mapped(), device, number, place)
+
+
+def _mapped() -> list[list[str]]:
+    """The lines of files that this process has mapped; none where there is no Linux."""
+    with suppress(OSError):
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        return [found for line in lines if len(found := line.split(maxsplit=5)) > 5]
+    return []
+
+
+def _is_among(mapped: list[list[str]], device: int, number: int, place: Path) -> bool:
     """Numbers of files that are gone are given again. Not every file system tells the loader the
     device that it tells others.
     """
     disk = f"{os.major(device):02x}:{os.minor(device):02x}"
-    with suppress(OSError):  # no Linux
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-        mapped = [line.split(maxsplit=5) for line in lines]
-        return any(
-            m[4] == str(number) and (m[3] == disk or m[5] == str(place))
-            for m in mapped
-            if len(m) > 5
-        )
-    return False
+    return any(m[4] == str(number) and (m[3] == disk or m[5] == str(place)) for m in mapped)

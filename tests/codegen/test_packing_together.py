@@ -1,5 +1,7 @@
 """What packs weights is compiled in few modules; where one does not compile, one by one."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ X = RNG.standard_normal((5, 36), np.float32)
 def counted(monkeypatch):
     """How many functions each module has; nothing is known from before."""
     found, usual = [], pack.packing_code
-    monkeypatch.setattr(pack, "_kernels", {})
+    monkeypatch.setattr(pack, "_modules", deque(maxlen=8))
 
     def counting(functions, level):
         found.append(len(functions))

@@ -30,9 +30,13 @@ _LIBRARIES = ("libtvm_runtime.so", "libtvm_runtime_extra.so")  # the machine; wh
 
 
 def load_module(path: str) -> Module:
-    """A file as a module, by this very name: TVM's own function follows links."""
+    """A file as a module, by this very name: TVM's own function follows links. It is unmapped with
+    its last function; tvm_ffi keeps every file mapped until the process ends, unless asked (0.1).
+    Nothing of ours outlives its file: what a machine returns is of the runtime's allocator, and the
+    weights in a file are given to its kernels alone.
+    """
     _load_runtime()
-    return tvm_ffi.load_module(path)
+    return tvm_ffi.load_module(path, keep_module_alive=False)
 
 
 def _load_runtime() -> None:
