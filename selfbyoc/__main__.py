@@ -9,7 +9,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from .commands.command import add_command
 from .commands.composites.options import add_cache, add_lint, add_list, add_op_info, add_ops
 from .commands.console import SafeConsole
 from .commands.fuzz.options import add_fuzz
+from .commands.model.compiled_before import beside
 from .commands.model.library_options import add_compile, add_run, add_show
 from .commands.model.options import add_explain, add_melting, add_verify
+from .commands.model_file import LIBRARIES
 from .commands.new.options import add_new
 from .commands.quantize.options import add_quantize
 from .commands.tune.options import add_records, add_tune
+from .common.files import check_output
 from .errors import InputError, SelfbyocError
 from .version import __version__
 
@@ -78,16 +82,42 @@ def _parser() -> argparse.ArgumentParser:
 
 
 # The arguments that name files to read: a path, or several.
-_READ = ("model", "file", "own", "input", "composites", "minilm", "replay")
+_READ = (
+    "model", "file", "own", "input", "composites", "minilm", "replay", "like", "tables", "markdown",
+)  # fmt: skip
+
+
+# Those that name files to write: a text goes to a pipe or a terminal, too.
+_TEXTS, _OUTPUT = ("json", "html", "roofline"), "output"
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    for name in _READ:
+    read = list(_paths(args, _READ))
+    for path in read:
+        if not _is_there(path):
+            raise InputError(f"{path} cannot be read: No such file or directory")
+    texts, made = _paths(args, _TEXTS), [] if "model" not in args else _paths(args, [_OUTPUT])
+    for path, is_text in (*((path, True) for path in texts), *((path, False) for path in made)):
+        check_output(path, read, is_text)
+        if path.is_file() and path.suffix.lower() not in LIBRARIES:
+            check_output(path, chain(*map(beside, read)), is_text)
+
+
+def _paths(args: argparse.Namespace, names: Iterable[str]) -> Iterator[Path]:
+    for name in names:
         value: Any = getattr(args, name, None) or []
         for given in value if isinstance(value, list) else [value]:
             path: Any = getattr(given, "path", given)
-            if isinstance(path, Path) and not path.exists():
-                raise InputError(f"{path} cannot be read: No such file or directory")
+            if isinstance(path, Path):
+                yield path
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError) as err:  # a name that is too long, a loop of links
+        why = err.strerror if isinstance(err, OSError) else str(err)
+        raise InputError(f"{path} cannot be read: {why}") from err
 
 
 def main(argv: Sequence[str] | None = None) -> int:

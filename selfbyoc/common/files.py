@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -16,6 +16,11 @@ from ..errors import InputError
 LARGEST = 64 << 20  # bytes of a report; that of the whole benchmark has 0.3 MB
 _PART = ".partial"  # a file that is being written
 _FORSAKEN = 3600.0  # seconds after which nobody writes it any more
+_STREAMS = (stat.S_IFIFO, stat.S_IFCHR, stat.S_IFSOCK)
+_KINDS = {
+    stat.S_IFDIR: "a directory", stat.S_IFBLK: "a device", stat.S_IFCHR: "a device",
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+}  # fmt: skip
 _OPEN = os.O_CLOEXEC | os.O_NONBLOCK  # without the latter, opening a FIFO waits for its writer
 
 
@@ -62,16 +67,40 @@ def opened(path: Path, mode: Literal["rb", "r+b"] = "rb") -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text into a file, as `written` says; what is no file, as a pipe, is written straight."""
+    """A text into a file, as `written` says; a pipe or a terminal takes it as it is."""
     data = text.encode(errors="surrogateescape")
+    check_output(path, takes_text=True)
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)
             return
-    except (OSError, ValueError) as err:
+    except OSError as err:
         raise InputError(f"{path} cannot be written: {_why(err)}") from err
     with written(path) as part:
         part.write_bytes(data)
+
+
+def check_output(path: Path, read: Iterable[Path] = (), takes_text: bool = False) -> None:
+    """InputError where a file cannot be put at this path: another thing is there than a regular
+    file, such as a device or a pipe, or one of the files that it is made of. A link is followed.
+
+    takes_text   also pipes, terminals and the like, which are written to and not replaced
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as err:
+        raise InputError(f"{path} cannot be written: {_why(err)}") from err
+    kind = stat.S_IFMT(found.st_mode)
+    if kind != stat.S_IFREG and not (takes_text and kind in _STREAMS):
+        what = _KINDS.get(kind, "something else")
+        raise InputError(f"{path} cannot be written: expected a regular file, found {what}")
+    for other in read:
+        with suppress(OSError, ValueError):
+            if kind == stat.S_IFREG and os.path.samestat(found, other.stat()):
+                text = f"it is {other}, which is read for it"
+                raise InputError(f"{path} cannot be written: {text}")
 
 
 @contextmanager
@@ -80,8 +109,9 @@ def written(path: Path) -> Iterator[Path]:
     Ctrl-C leaves what was there, and no other file. What a killed process left half written goes
     when the file is written again.
 
-    Raises InputError for what the system says.
+    Raises InputError for what the system says, and for what is there and no regular file.
     """
+    check_output(path)
     try:
         place = path.resolve()  # a link stays one, and leads to the new file
         place.parent.mkdir(parents=True, exist_ok=True)

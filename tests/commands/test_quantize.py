@@ -131,7 +131,7 @@ BAD = {
     "open sizes": (["--random", "1"], "input x"),
     "a node that is not there": ([*RANDOM, "--float", "secnd"], "did you mean 'second'"),
     "a node that is gone": ([*RANDOM, "--float", "norm"], "'norm' becomes part of another"),
-    "the model itself": ([*RANDOM, "-o", "net.onnx"], "is the model itself"),
+    "the model itself": ([*RANDOM, "-o", "net.onnx"], "it is net.onnx, which is read for it"),
     "no folder": (["--data", "nowhere"], "nowhere is no folder"),
     "shapes of data": (["--data", "data", "--shape", "x=1x3x12x12"], "those of --data"),
 }

@@ -15,6 +15,7 @@ from ...analysis.bounds.records import KernelBounds
 from ...analysis.lint.file import load_file, named
 from ...analysis.verify.verification import check_timeout
 from ...codegen.target import host_target
+from ...common.files import read_text, write_text
 from ...errors import InputError
 from ...language.composite import Composite
 from ...language.known import registry_of
@@ -64,7 +65,7 @@ def run(console: Console, asked: Request) -> bool:
             count += found.is_kernel
             lines.append(json.dumps(found.to_dict()))
             if asked.json is not None:
-                _write(asked.json, lines)
+                write_text(asked.json, "\n".join(lines) + "\n")
     before = f" and {len(known)} from before" if known else ""
     text = f"{count} kernels{before}; {listed} things are not proved"
     if not count and not known:
@@ -147,16 +148,9 @@ def _summary(found: KernelBounds) -> str:
     return escape(f"inside: {inside}; written: {outputs}")
 
 
-def _write(path: Path, lines: Sequence[str]) -> None:
-    try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{path} cannot be written: {err.strerror}") from err
-
-
 def _read(path: Path) -> tuple[str, list[Line]]:
+    lines = read_text(path).splitlines()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
         return path.stem, [json.loads(line) for line in lines]
-    except (OSError, ValueError) as err:
+    except ValueError as err:
         raise InputError(f"{path} cannot be read as lines of JSON: {err}") from err

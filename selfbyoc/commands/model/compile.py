@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from ...common.files import check_output
 from ...common.parts import Times, begins, heard_by
 from ...common.probes import ahead
 from ...errors import SelfbyocWarning
@@ -87,6 +88,7 @@ def _run(console: Console, asked: Request) -> tuple[Path, list[str], bool]:
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
+    check_output(output, [asked.model])
     ahead(cannot_compile)  # of use when all else is done
     begins("reading the model")
     with step(f"reading {name}"):

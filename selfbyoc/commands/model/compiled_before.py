@@ -137,6 +137,17 @@ def _key(args: argparse.Namespace) -> Known | None:
     return Known(hashlib.sha256(json.dumps(facts).encode()).hexdigest(), files)
 
 
+def beside(model: Path) -> list[Path]:
+    """The files with weights beside an ONNX model; none of what is none, or does not say."""
+    if model.suffix.lower() != ".onnx":
+        return []
+    try:
+        names = _beside(model, digest_and_places(model, _LOCATION)[1])
+    except InputError:  # whoever reads the model says what is wrong
+        return []
+    return [model.parent / name for name in names or ()]
+
+
 def _beside(model: Path, places: Sequence[int]) -> list[str] | None:
     """The files with weights beside a model, which are named behind these places; None where its
     bytes do not say for certain.

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from rich.console import Console
 
-from ...common.files import written
+from ...common.files import check_output, written
 from ...common.threads import count
 from ...errors import InputError, did_you_mean, one_line
 from ...models.shapes import Shape, parse_shapes
@@ -49,6 +49,10 @@ def run(console: Console, asked: Request) -> None:
     with step(f"loading {asked.file}"):
         library = load(asked.file)
     inputs, told = _inputs(library, asked)
+    names = _file_names([name for name, _, _ in library.outputs])
+    to = [] if asked.output is None else [asked.output / name for name in names]
+    for path in to:
+        check_output(path, [asked.file, *(given.path for given in asked.input)])
     with step(f"running {asked.file}"):
         outputs = library(inputs)
     console.print(tensor_table(
@@ -61,11 +65,9 @@ def run(console: Console, asked: Request) -> None:
         found = latency({"": library.prepared(inputs)}, WINDOWS, BUDGET)[""]
     quiet = "" if found.quiet else ", while other programs ran"
     lines = [f"\n{found.milliseconds:.3g} ms a call on {threads_text()}{quiet}"]
-    if asked.output is not None:
-        names = _file_names([name for name, _, _ in named])
-        for name, array in zip(names, outputs, strict=True):
-            _write(asked.output / name, array)
-            lines.append(f"wrote {asked.output / name}")
+    for path, array in zip(to, outputs, strict=bool(to)):
+        _write(path, array)
+        lines.append(f"wrote {path}")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
+from ...common.files import check_output
 from ...errors import InputError
 from ...models.batches import batches_in
 from ...models.from_onnx import from_onnx
@@ -53,8 +54,7 @@ class Request:
 def run(console: Console, asked: Request) -> None:
     """Quantise and write; then both models built, on the same inputs."""
     output = asked.output or Path(f"{asked.model.stem}.int8.onnx")
-    if output.resolve() == asked.model.resolve():
-        raise InputError(f"--output: {output} is the model itself")
+    check_output(output, [asked.model])
     with step(f"reading {asked.model.name}"):
         model = read_onnx(asked.model)
         batches = _batches(model, asked)

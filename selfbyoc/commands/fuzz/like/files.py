@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....common import structured
-from ....common.files import write_text
+from ....common.files import write_text, written
 from ....common.optional import extra
 from ....errors import InputError, one_line
 from ....models.onnx_model import load_onnx
@@ -43,11 +43,12 @@ def write_mutant(folder: Path, finding: Finding, grown: Mutant) -> Path:
     mutant: Mutant = finding.program
     digest = hashlib.sha256(mutant.model).hexdigest()[:8]
     path = folder / f"{finding.kind}_{GENERATION}_{digest}.onnx"
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(_with_notes(mutant))
-    path.with_suffix(".grown.onnx").write_bytes(_with_notes(grown))
+    for to, made in ((path, mutant), (path.with_suffix(".grown.onnx"), grown)):
+        with written(to) as part:
+            part.write_bytes(_with_notes(made))
     kind = finding.text.split()[0] if finding.kind == WRONG else KINDS[0]
-    np.savez(path.with_suffix(".npz"), **mutant.inputs(kind))  # type: ignore[arg-type]
+    with written(path.with_suffix(".npz")) as part, part.open("wb") as file:
+        np.savez(file, **mutant.inputs(kind))  # type: ignore[arg-type]
     lines = [
         f"{finding.kind} on {GENERATION}: {finding.text}",
         f"from {'; '.join(mutant.grown)}",
