@@ -31,8 +31,6 @@ if IS_RELAY:
 _CONSTANTS: dict[str, tuple[int, ...]] = {"Dropout": (2,)}
 if IS_RELAY:  # 0.17 resizes to sizes that are data by corners alone, and forgets the axes
     _CONSTANTS |= {"Resize": (2, 3), "Upsample": (1,)}
-if GENERATION == "relax":
-    _CONSTANTS |= {"NonMaxSuppression": (2, 3, 4)}
 # Ops of which only the first result is ONNX's.
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 

@@ -27,7 +27,7 @@ from ..onnx.build import own_attrs, without_own
 from ..onnx.checks import told
 from ..onnx.expanding import expanded
 from ..onnx.forms import readable
-from ..onnx.relax import copied, narrow, shapes
+from ..onnx.relax import boxes, copied, narrow, shapes
 from ..onnx.relax.broadcast import agreed, with_extents
 from ..onnx.relax.elements import Known, as_tensor
 from ..onnx.relax.known import Knowledge
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
 _CONVERTERS = narrow.CONVERTERS
 # (Reading, inputs, attributes) -> the same.
-_OF_SIZES = {**shapes.CONVERTERS, **copied.CONVERTERS}
+_OF_SIZES = {**shapes.CONVERTERS, **copied.CONVERTERS, **boxes.CONVERTERS}
 _ROUNDS = 4  # a bound of one size may tell that of another
 
 

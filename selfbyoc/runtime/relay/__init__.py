@@ -9,10 +9,11 @@ from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from ...codegen.relay import kept_targets
 from ...ir.relay.hollow import hollow
+from ...ir.relay.walk import postorder
 from ...partition.relay import external_functions
 from ...tvm import tvm
 from ...tvm.as_tvm_lowers import lowering
-from ...tvm.types import Executable, IRModule, Module, PrimFunc, Target
+from ...tvm.types import Executable, Function, IRModule, Module, PrimFunc, Target
 from ..compiled import Compiled
 from .calls import kernel_calls
 from .least import with_places_checked
@@ -35,13 +36,21 @@ def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:
     """
     # Typed: the hook gets the whole functions as they are here.
     mod = relay.transform.InferType()(mod)
-    if relay.ty.is_dynamic(mod["main"].checked_type):
+    if _has_open_sizes(mod["main"]):
         return Compiled(_compile_for_machine(mod, target), None)
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
     with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
         built = relay.build(mod, target=target)
     return Compiled(weights_once(built), planned_memory(built.graph_json))
+
+
+def _has_open_sizes(main: Function) -> bool:
+    """Whether some size is known to a call alone: of an input, of a result, or between, as how many
+    elements are not 0. The graph executor allocates before it runs.
+    """
+    types = (each.checked_type for each in postorder(main.body))
+    return relay.ty.is_dynamic(main.checked_type) or any(map(relay.ty.is_dynamic, types))
 
 
 def _compile_for_machine(mod: tvm.IRModule, target: Target) -> Module:
