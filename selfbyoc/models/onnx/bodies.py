@@ -1,4 +1,4 @@
-"""The body of a Loop as a model of its own, so that all that is done to a model is done to it; and
+"""The body of a Loop, or a branch, as a model of its own, so that all that is done to a model is done to it; and
 Scans as Loops.
 """
 
@@ -21,11 +21,13 @@ _IR = 8  # the version of what holds no more than this
 
 @dataclass(frozen=True)
 class Given:
-    """An input of a body: its name, dtype and sizes, a name for each that is open."""
+    """An input of a body: its name, dtype and sizes, a name for each that is open; None of what
+    has no known number of axes.
+    """
 
     name: str
     dtype: str
-    sizes: tuple[int | str, ...]
+    sizes: tuple[int | str, ...] | None
 
 
 def free_names(body: onnx.GraphProto) -> list[str]:

@@ -4,7 +4,7 @@ they read it right, or refused. Found with ONNX's own tests of its ops (docs/onn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +37,13 @@ from . import (
     trees,
     windows,
 )
+from .bodies import Given, as_model, free_names
+from .branches import renamed
 from .checks import IS_RELAY, why_not
 from .computing import computed
 from .folding import folded
 from .graph import Graph, is_of_onnx, nodes, op_name, where
+from .inference import inferred
 
 if TYPE_CHECKING:
     import onnx
@@ -60,8 +63,8 @@ OURS: dict[str, Form] = {
     for module in (few_bits, quantized_recurrent, recurrent, trees)
     for op, form in module.FORMS.items()
 }
-# Bodies of these are models of their own, and looked at when they are read.
-_LATER = frozenset() if IS_RELAY else frozenset(("Loop",))
+# Bodies of these are models of their own: a branch is looked at here, a loop's when it is read.
+_LATER = frozenset(("If",)) if IS_RELAY else frozenset(("If", "Loop"))
 _ROUNDS = 8  # a form may be of ops that have forms
 
 
@@ -80,12 +83,55 @@ def readable(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     if (layered := _rewritten(model, OURS, treated)) is not None:
         model = _rewritten(layered, FORMS, treated) or layered
         _drop_unread(model)
+    model = _with_readable_branches(model, name)
     graph = Graph(model)
-    for node in nodes(model.graph, _LATER):
+    for node in (n for each in model.graph.node for n in _looked_at(each)):
         if reason := is_of_onnx(node) and why_not(node, graph):
             text = f"TVM's ONNX frontend would compute something else: {reason}"
             raise InputError(f"{name}: {where(node.op_type, node.name)}: {text}")
     return model
+
+
+def _looked_at(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """A node and those inside, but for what is read as a model of its own."""
+    yield node
+    if node.op_type not in _LATER:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from nodes(inner, _LATER)
+
+
+def _with_readable_branches(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """The model with the branches of its Ifs as readable, each as a model of its own; itself where
+    there are none.
+    """
+    if not any(node.op_type == "If" for node in model.graph.node):
+        return model
+    done = type(model)()
+    done.CopyFrom(model)
+    graph = Graph(model)
+    for node in (node for node in done.graph.node if node.op_type == "If"):
+        for attribute in (a for a in node.attribute if a.HasField("g")):
+            attribute.g.CopyFrom(_readable_branch(attribute.g, graph, model, name))
+    return done
+
+
+def _readable_branch(
+    branch: onnx.GraphProto, graph: Graph, model: onnx.ModelProto, name: str
+) -> onnx.GraphProto:
+    """What it makes has new names: TVM 0.17 takes values of a branch for those of the graph."""
+    free = [n for n in free_names(branch) if graph.dtype_number(n)]
+    constants = {n: value for n in free if (value := graph.constant(n)) is not None}
+    given = [Given(n, str(graph.dtype(n)), graph.sizes(n)) for n in free if n not in constants]
+    inner = as_model(branch, given, constants, model.opset_import)
+    with suppress(ValueError, RuntimeError):  # what follows no rule of onnx's has no shape there
+        inner = inferred(inner)
+    made = readable(inner, name).graph
+    done = type(branch)(name=branch.name)
+    done.node.extend(made.node)
+    done.output.extend(branch.output)
+    done.initializer.extend(t for t in made.initializer if t.name not in constants)
+    return renamed(done, graph.free_name)
 
 
 def _rewritten(

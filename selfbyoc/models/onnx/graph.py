@@ -111,6 +111,15 @@ class Graph:
             return None
         return dims[axis].dim_value if _is_known(dims[axis]) else dims[axis].dim_param or None
 
+    def sizes(self, name: str) -> tuple[int | str, ...] | None:
+        """The sizes of a value's axes, by name those that are open and have one ("": none); None
+        where not even the number of axes is known.
+        """
+        rank = self.rank(name)
+        if rank is None:
+            return None
+        return tuple(e if (e := self.extent(name, n)) is not None else "" for n in range(rank))
+
     def rank(self, name: str) -> int | None:
         """How many axes a value has, if that is known."""
         dims = self.dims(name)

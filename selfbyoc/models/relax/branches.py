@@ -10,12 +10,27 @@ from typing import Any
 
 from tvm import relax
 
+from ...errors import InputError
 from ...simplify.relax.exprs import STEP
 from ...tvm import tir, walk
 from ...tvm.types import Binding, Expr, PrimVar, Type
 from .loop_calls import Functions
 
 _PLACES = ("relax.argmax", "relax.argmin", "relax.topk")  # of none, and of more than there are
+
+
+def same_type(place: str, names: Sequence[str], types: Sequence[Type]) -> None:
+    """Raises InputError where two branches give values of different kinds by these names: a
+    compiled model has one dtype and one number of axes for each.
+    """
+    fields = [list(ty.fields) if isinstance(ty, relax.TupleType) else [ty] for ty in types]
+    for name, one, other in zip(names, *fields, strict=True):
+        kinds = [(ty.ndim, str(ty.dtype)) for ty in (one, other)]
+        if kinds[0] == kinds[1]:
+            continue
+        told = [f"{dtype} of {ndim} axes" for ndim, dtype in kinds]
+        text = f"its branches give {name!r} as {' and as '.join(told)}; expected the same of both"
+        raise InputError(f"{place}: {text}: give what its condition depends on a size or a value")
 
 
 def is_of_known_sizes(block: relax.BindingBlock, result: Expr) -> bool:

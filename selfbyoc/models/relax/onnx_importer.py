@@ -27,13 +27,14 @@ from ..onnx.build import own_attrs, without_own
 from ..onnx.checks import told
 from ..onnx.expanding import expanded
 from ..onnx.forms import readable
+from ..onnx.graph import where
 from ..onnx.relax import boxes, copied, narrow, shapes
 from ..onnx.relax.broadcast import agreed, with_extents
 from ..onnx.relax.elements import Known, as_tensor
 from ..onnx.relax.known import Knowledge
 from ..onnx.relax.shapes import Reading, extents_of
 from .algebra import Algebra, Extent
-from .branches import branch_of, is_of_known_sizes
+from .branches import branch_of, is_of_known_sizes, same_type
 from .loop_calls import Functions
 from .loops import Scope, loop_of
 from .spans import with_spans
@@ -71,6 +72,7 @@ def imported(
     for _ in range(_ROUNDS):
         importer = _Importer(shapes, "float32", keep_params_in_input=False)
         algebra = Algebra(bounds, _variables(shapes), by)
+        importer.names = {}
         importer.knowledge, importer.loops = Knowledge(model, algebra), loops or Functions()
         mod = importer.from_onnx(model.graph, opset)
         if algebra.bounds == bounds and not algebra.equal:
@@ -105,42 +107,70 @@ class _Importer(ONNXGraphImporter):
     """
 
     _nodes: dict[str, Any]
-    names: Mapping[Any, str]
+    names: dict[Any, str]
     knowledge: Knowledge
     loops: Functions
     _known: Sequence[Known | None] = ()  # of the inputs of the node at hand
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         told = {out: node.name or node.output[0] for node in graph.node for out in node.output}
-        noted = _Noted(self._nodes, told)
-        self._nodes, self.names = noted, noted.of
+        noted = _Noted(self._nodes, told, self.names)
+        self._nodes = noted
         for node in graph.node:
             self.knowledge.algebra.node = f"{node.op_type} {node.name or node.output[0]}"
+            if node.op_type == "If":
+                self._choose(node)
+                continue
             if self.knowledge.learn(node, self._extents):
                 for name in filter(None, node.output):
                     self._nodes[name] = as_tensor(self.bb, self.knowledge.of[name])
                 continue
-            # Nothing is known of what stands in the branches of an If.
-            self._known = () if node.op_type == "If" else self.knowledge.inputs(node)
-            self.knowledge.algebra.is_certain = node.op_type != "If"
+            self._known = self.knowledge.inputs(node)
             super()._construct_nodes(SimpleNamespace(node=[node]))
 
-    def _convert_subgraph(self, bb: BlockBuilder, graph: onnx.GraphProto) -> Expr:
-        """A branch of an If: a function, but where nothing there can be of a wrong size. That is
-        computed whether it is taken or not, as the frontend has it, and kernels take it with the
-        ops around.
+    def _choose(self, node: onnx.NodeProto) -> None:
+        """An If. Its branches are functions, but where both have one type and nothing there can be
+        of a wrong size: these are computed whether they are taken or not, as the frontend has it,
+        and kernels take them with the ops around.
         """
-        outside = self._nodes
-        bb._begin_binding_block()
-        result = bb.normalize(super()._convert_subgraph(bb, graph))
-        self._nodes = outside  # of which the frontend leaves a copy
-        block = bb._end_block()
-        if is_of_known_sizes(block, result):
-            for binding in block.bindings:
-                bb.emit_normalized(binding)
-            return result
-        given = [x for x in self._inputs.values() if isinstance(x, relax.Var)]
-        return branch_of(self.loops, block, result, given)
+        graphs = self._parse_attr(node.attribute)
+        sides = [self._branch(graphs[name]) for name in ("then_branch", "else_branch")]
+        same_type(where("If", node.name), node.output, [result.ty for _, result in sides])
+        if all(is_of_known_sizes(*side) for side in sides) and len({str(r.ty) for _, r in sides}) == 1:
+            for binding in (binding for block, _ in sides for binding in block.bindings):
+                self.bb.emit_normalized(binding)
+            results = [result for _, result in sides]
+        else:
+            given = [x for x in self._inputs.values() if isinstance(x, relax.Var)]
+            results = [branch_of(self.loops, *side, given) for side in sides]
+        condition = self._nodes[node.input[0]]
+        if condition.ty.ndim:
+            condition = self.bb.emit(relax.op.reshape(condition, relax.ShapeExpr([])))
+        parts = [relax.SeqExpr([], result) for result in results]
+        chosen = self.bb.emit(relax.If(condition, *parts))
+        for n, name in enumerate(node.output):
+            one = chosen if len(node.output) == 1 else self.bb.emit(relax.TupleGetItem(chosen, n))
+            if name:
+                self._nodes[name] = with_extents(self.bb, one)
+
+    def _branch(self, graph: onnx.GraphProto) -> tuple[relax.BindingBlock, Expr]:
+        """What a branch computes, and its result or the tuple of them. What is known and asked of
+        sizes there holds there alone.
+        """
+        outside, known, algebra = self._nodes, self.knowledge.of, self.knowledge.algebra
+        is_certain, node = algebra.is_certain, algebra.node
+        self.knowledge.of, algebra.is_certain = dict(known), False
+        self.bb._begin_binding_block()
+        for tensor in graph.initializer:
+            self.knowledge.note(tensor)
+        own = {t.name: relax.const(self._parse_array(t)) for t in graph.initializer}
+        self._nodes = {**outside, **own}
+        self._construct_nodes(graph)
+        results = [self._nodes[value.name] for value in graph.output]
+        result = self.bb.normalize(results[0] if len(results) == 1 else relax.Tuple(results))
+        self._nodes, self.knowledge.of = outside, known
+        algebra.is_certain, algebra.node = is_certain, node
+        return self.bb._end_block(), result
 
     def _extents(self, name: str) -> Sequence[Extent] | None:
         x = self._nodes[name]
@@ -198,9 +228,11 @@ class _Importer(ONNXGraphImporter):
 class _Noted(dict[str, Any]):
     """The importer's values by name; `of` has the nodes by value."""
 
-    def __init__(self, known: Mapping[str, Expr], told: Mapping[str, str]) -> None:
+    def __init__(
+        self, known: Mapping[str, Expr], told: Mapping[str, str], of: dict[Any, str]
+    ) -> None:
         super().__init__(known)
-        self.told, self.of = told, dict[Any, str]()
+        self.told, self.of = told, of
 
     def __setitem__(self, name: str, value: Expr) -> None:
         super().__setitem__(name, value)

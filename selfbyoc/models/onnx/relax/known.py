@@ -41,8 +41,12 @@ class Knowledge:
         self.model, self.algebra = model, algebra
         self.of: dict[str, Known] = {}
         for tensor in model.graph.initializer:
-            if int(np.prod(tensor.dims)) <= _SMALL:
-                self._note(tensor.name, extra("onnx").numpy_helper.to_array(tensor))
+            self.note(tensor)
+
+    def note(self, tensor: onnx.TensorProto) -> None:
+        """What a constant holds, if it is small."""
+        if int(np.prod(tensor.dims)) <= _SMALL:
+            self._note(tensor.name, extra("onnx").numpy_helper.to_array(tensor))
 
     def inputs(self, node: onnx.NodeProto) -> list[Known | None]:
         """What is known of each input of a node."""
