@@ -13,10 +13,8 @@ from tvm import relax
 from ...errors import InputError
 from ...simplify.relax.exprs import STEP
 from ...tvm import tir, walk
-from ...tvm.types import Binding, Expr, PrimVar, Type
+from ...tvm.types import Expr, PrimVar, Type
 from .loop_calls import Functions
-
-_PLACES = ("relax.argmax", "relax.argmin", "relax.topk")  # of none, and of more than there are
 
 
 def same_type(place: str, names: Sequence[str], types: Sequence[Type]) -> None:
@@ -33,26 +31,14 @@ def same_type(place: str, names: Sequence[str], types: Sequence[Type]) -> None:
         raise InputError(f"{place}: {text}: give what its condition depends on a size or a value")
 
 
-def is_of_known_sizes(block: relax.BindingBlock, result: Expr) -> bool:
-    """Whether no size decides what a block computes: nothing there can be of the wrong one."""
-    read = relax.analysis.free_vars(relax.SeqExpr([block], result))
-    types = [x.ty for x in (*read, *(b.var for b in block.bindings), result)]
-    asking = [b for b in block.bindings if _asks(b)]
-    return not asking and not any(map(_sizes, types))
-
-
-def _asks(binding: Binding) -> bool:
-    """Whether a binding may find sizes that do not fit, even where they are known."""
-    op = getattr(getattr(binding.value, "op", None), "name", "")
-    return isinstance(binding, relax.MatchCast) or op in _PLACES
-
-
 def branch_of(
     functions: Functions, block: relax.BindingBlock, result: Expr, inputs: Sequence[Expr]
 ) -> Expr:
-    """A call of a function that computes a block, with what that reads. Of `inputs` it gets those
-    that say a size which nothing else says.
+    """A call of a function that computes a block, with what that reads; the result itself where
+    there is nothing to compute. Of `inputs` it gets those that say a size which nothing else says.
     """
+    if not block.bindings:
+        return result
     body = relax.SeqExpr([block], result)
     read = list(relax.analysis.free_vars(body))
     missing = relax.analysis.free_symbolic_vars(relax.Function(read, body, result.ty))

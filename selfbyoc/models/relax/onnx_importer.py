@@ -14,6 +14,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from ...errors import InputError, SelfbyocError
+from ...ir.relax import Constant
 from ...ir.relax.register import call_of
 from ...ir.relax.symbols import symbols, with_ranges
 from ...ir.symbols import Range
@@ -34,7 +35,7 @@ from ..onnx.relax.elements import Known, as_tensor
 from ..onnx.relax.known import Knowledge
 from ..onnx.relax.shapes import Reading, extents_of
 from .algebra import Algebra, Extent
-from .branches import branch_of, is_of_known_sizes, same_type
+from .branches import branch_of, same_type
 from .loop_calls import Functions
 from .loops import Scope, loop_of
 from .spans import with_spans
@@ -129,20 +130,12 @@ class _Importer(ONNXGraphImporter):
             super()._construct_nodes(SimpleNamespace(node=[node]))
 
     def _choose(self, node: onnx.NodeProto) -> None:
-        """An If. Its branches are functions, but where both have one type and nothing there can be
-        of a wrong size: these are computed whether they are taken or not, as the frontend has it,
-        and kernels take them with the ops around.
-        """
+        """An If, whose branches are functions."""
         graphs = self._parse_attr(node.attribute)
         sides = [self._branch(graphs[name]) for name in ("then_branch", "else_branch")]
         same_type(where("If", node.name), node.output, [result.ty for _, result in sides])
-        if all(is_of_known_sizes(*side) for side in sides) and len({str(r.ty) for _, r in sides}) == 1:
-            for binding in (binding for block, _ in sides for binding in block.bindings):
-                self.bb.emit_normalized(binding)
-            results = [result for _, result in sides]
-        else:
-            given = [x for x in self._inputs.values() if isinstance(x, relax.Var)]
-            results = [branch_of(self.loops, *side, given) for side in sides]
+        given = [x for x in self._inputs.values() if isinstance(x, relax.Var)]
+        results = [branch_of(self.loops, *side, given) for side in sides]
         condition = self._nodes[node.input[0]]
         if condition.ty.ndim:
             condition = self.bb.emit(relax.op.reshape(condition, relax.ShapeExpr([])))
@@ -166,11 +159,17 @@ class _Importer(ONNXGraphImporter):
         own = {t.name: relax.const(self._parse_array(t)) for t in graph.initializer}
         self._nodes = {**outside, **own}
         self._construct_nodes(graph)
-        results = [self._nodes[value.name] for value in graph.output]
+        results = [self._bound(self._nodes[value.name]) for value in graph.output]
         result = self.bb.normalize(results[0] if len(results) == 1 else relax.Tuple(results))
         self._nodes, self.knowledge.of = outside, known
         algebra.is_certain, algebra.node = is_certain, node
         return self.bb._end_block(), result
+
+    def _bound(self, x: Expr) -> Expr:
+        """The frontend leaves some calls to whoever reads them: those would stay in the If, whose
+        memory TVM's plan takes for that of both branches (SIGSEGV).
+        """
+        return x if isinstance(x, (relax.Var, Constant)) else self.bb.emit(x)
 
     def _extents(self, name: str) -> Sequence[Extent] | None:
         x = self._nodes[name]

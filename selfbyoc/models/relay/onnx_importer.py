@@ -26,6 +26,8 @@ def imported(model: onnx.ModelProto) -> IRModule:
     with warnings.catch_warnings():
         # Of a reduction's axes, which are an attribute again (models/onnx/forms.py).
         warnings.filterwarnings("ignore", "Unrecognized attribute: axes")
+        # It would repeat what has fewer axes.
+        warnings.filterwarnings("error", "If statement produced outputs with different rank")
         mod = _imported(_without_half_clips(model))
     mod["main"] = rewrite([_LogOfSoftmax(), _LogOfExp()], mod["main"])
     return relay.transform.InferType()(mod)
