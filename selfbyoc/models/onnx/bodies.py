@@ -1,5 +1,5 @@
-"""The body of a Loop, or a branch, as a model of its own, so that all that is done to a model is done to it; and
-Scans as Loops.
+"""The body of a Loop, or a branch of an If, as a model of its own, so that all that is done to a
+model is done to it.
 """
 
 from __future__ import annotations

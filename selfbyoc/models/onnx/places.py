@@ -47,7 +47,8 @@ def _suppressed(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] 
     """
     if not IS_RELAY:
         return None
-    boxes, scores, most, overlap, least = [*node.input, *[""] * (5 - len(node.input))]
+    named = (node.input[n] if n < len(node.input) else "" for n in range(5))
+    boxes, scores, most, overlap, least = named
     steps = Steps(graph, node)
     most = _few_boxes(steps, most) if most else steps.constant([0])
     scores, least = _ranked(steps, scores, least)

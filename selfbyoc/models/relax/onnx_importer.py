@@ -21,7 +21,7 @@ from ...ir.symbols import Range
 from ...ops.kind import OWN
 from ...tvm import tir, tvm
 from ...tvm.rewrite import substitute
-from ...tvm.types import Attrs, BlockBuilder, Expr, IRModule, PrimExpr
+from ...tvm.types import Attrs, Expr, IRModule, PrimExpr
 from ..dim_names import as_extents
 from ..onnx.branches import resolved
 from ..onnx.build import own_attrs, without_own

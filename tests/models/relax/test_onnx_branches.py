@@ -33,7 +33,7 @@ def chosen(yes, no, outputs="y"):
 
 
 def check(nodes, outputs, *inputs, given=None, taken=TAKEN, **weights):
-    """A model of c and these inputs against ONNX Runtime, whichever branch is taken; its library."""
+    """A model of c and these inputs against ONNX Runtime, by either branch; its library."""
     ends = [value(name, kind, *[None] * rank) for name, kind, rank in outputs]
     proto = model(nodes, [C, *(inputs or [X])], ends, **weights)
     options = onnxruntime.SessionOptions()

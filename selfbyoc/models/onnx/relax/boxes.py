@@ -17,12 +17,12 @@ from ....ops.recurrent_nest import for_loop
 from ....tvm import dtype_of, te, tir
 from ....tvm.alignment import any_alignment
 from ....tvm.rewrite import sequence
-from ....tvm.types import Attrs, BlockBuilder, Buffer, Expr, PrimExpr, PrimFunc, Stmt, Tensor
+from ....tvm.types import Attrs, BlockBuilder, Buffer, Expr, PrimExpr, PrimFunc, Stmt
 from .shapes import Reading, extents_of, symbols
 
 
 def _suppressed(at: Reading, inputs: Sequence[Expr | None], attributes: Attrs) -> Expr:
-    boxes, scores, *limits = [*inputs, *[None] * (5 - len(inputs))]
+    boxes, scores, *limits = (inputs[n] if n < len(inputs) else None for n in range(5))
     builder, emit, (known,) = at.builder, at.builder.emit, at.numbers(2) or [None]
     most, overlap, least = (
         None if x is None else _one(builder, x, dtype)
@@ -39,8 +39,7 @@ def _suppressed(at: Reading, inputs: Sequence[Expr | None], attributes: Attrs) -
     sizes = [at.algebra.product(e) for e in ([batch, classes, each], [batch, classes])]
     shapes = [[sizes[0], 3], [1], [sizes[1], count], [sizes[1], _NUMBERS]]
     kernel = builder.add_func(_kernel(given, known, is_centred), "non_max_suppression")
-    types = [relax.TensorType(s, d) for s, d in zip(shapes, _DTYPES, strict=True)]
-    found = emit(relax.call_tir(kernel, given, types))
+    found = emit(relax.call_tir(kernel, given, [relax.TensorType(s, "int64") for s in shapes]))
     places, total = (emit(relax.TupleGetItem(found, n)) for n in range(2))
     (selected,) = symbols(builder, total, "selected").values
     return relax.op.strided_slice(places, [0], [0], [selected], [1], assume_inbound=True)
@@ -67,16 +66,15 @@ def _kernel(given: Sequence[Expr], most: int | None, is_centred: bool) -> PrimFu
     found = te.extern(
         [*shapes, (batch * classes, _NUMBERS)], sources,
         lambda ins, outs: _Selection(ins, outs, is_centred).written(),
-        name="selected", dtype=list(_DTYPES),
+        name="selected", dtype=["int64"] * 4,
     )  # fmt: skip
     func = te.create_prim_func([*sources, *found])
     made = any_alignment(func).without_attr("global_symbol")
     return made.with_attr({"tirx.is_scheduled": True})
 
 
-_DTYPES = ("int64", "int64", "int64", "int64")
-# Of a class: how many boxes are left and selected, which is the best of those left (-1: none), which
-# one was selected last, and how many were left before.
+# Of a class: how many boxes are left and selected, which is the best of those left (-1: none),
+# which one was selected last, and how many were left before.
 _LEFT, _SELECTED, _BEST, _LAST, _BEFORE = range(5)
 _NUMBERS = 5
 
