@@ -209,6 +209,7 @@ def weight_changes():
     return {
         "in place": lambda m: m.weight.detach().add_(1),
         "load_state_dict": lambda m: m.load_state_dict(linear.state_dict()),
+        "an adapter": lambda m: m.weight.data.add_(torch.randn(8, 2) @ torch.randn(2, 16)),
         "data": lambda m: setattr(m.weight, "data", torch.ones(8, 16)),
         "another": lambda m: setattr(m, "weight", torch.nn.Parameter(torch.ones(8, 16))),
         "a step": step,
@@ -493,8 +494,8 @@ def test_more_shapes_than_libraries(monkeypatch):
     monkeypatch.setattr("selfbyoc.runtime.dynamo.graph.MOST", 2)
     fast, built = compiled(lambda x, n: x.relu() + n, dynamic=True)
     with warned("2 libraries were built") as told:
-        for n in (3, 4, 5, 6, 3, 4, 5):
-            x = torch.randn(2 + n, 4)
+        for n in (-3, -4, -5, -6, -3, -4, -5):
+            x = torch.randn(2 - n, 4)
             close(fast(x, n), x.relu() + n)
     assert (len(told), len(built)) == (1, 2)
 
@@ -894,13 +895,42 @@ def test_types(compute, make):
 
 
 def test_numbers_that_change():
-    """The values of Python that dynamo hands on: each integer has a library, floats share one."""
-    fast, _ = compiled(lambda x, n: x.relu() * n + n)
+    """The values of Python that dynamo hands on: integers share a library as sizes do, but for 0, 1
+    and those below; so do floats.
+    """
+    fast, built = compiled(lambda x, n: x.relu() * n + n)
     x = torch.randn(3, 5)
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", FallbackWarning)
-        for n in (1, 2, 5, 1, 0.5, 1.5, 2.5, True):
+    with torch.no_grad(), warned("each integer below 2 that is no size") as told:
+        for n in (3, 4, 5, 1, 6, -2, 4, -3, 0.5, 1.5, 2.5, True):
             close(fast(x, n), x.relu() * n + n)
+    assert len(told) == 1
+    assert len(built) == 7  # of 3, of all from 2 on, of 1, -2, -3; and two of other types
+
+
+def test_a_place_that_moves_on():
+    """As `start_pos` of a decoder: one library for all tokens but the first two."""
+    linear = torch.nn.Linear(4, 4)
+
+    class Decoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("keys", torch.zeros(16, 4))
+
+        def forward(self, x, start):
+            self.keys[start : start + 1] = linear(x)
+            return self.keys[: start + 1].relu(), start * 2
+
+    mine, other = Decoder().eval(), Decoder().eval()
+    fast, built = compiled(mine)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for start in range(6):
+            x = torch.randn(1, 4)
+            (found, number), (expected, _) = fast(x, start), other(x, start)
+            close(found, expected)
+            close(mine.keys, other.keys)
+            assert number == start * 2
+    assert len(built) == 3
 
 
 def test_tensors_of_the_program():

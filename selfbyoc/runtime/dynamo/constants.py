@@ -60,8 +60,10 @@ def _ask_tensors(
         return graph.call_function(_size, (inputs[place[0]], place[1]))
 
     for position, place in sizes.items():
-        inputs[position].replace_all_uses_with(size(place))
-        graph.erase_node(inputs[position])
+        found = size(place)
+        inputs[position].replace_all_uses_with(found, lambda user, own=found: user is not own)
+        if place[0] != position:  # a count is an extent of its own input
+            graph.erase_node(inputs[position])
     for first, *others in equal:
         for other in others:
             is_equal = graph.call_function(operator.eq, (size(first), size(other)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import FallbackWarning, InputError
 from ...partition.refusal import SHAPE
 from ..library import Library
+from .eager import warn_of
 from .options import Options
 from .results import Results
 from .sizes import Open, Sizes, results_at
@@ -37,10 +38,13 @@ class EverySize(Specialised):
         self._open = sizes
         self._numbers = sizes.numbers_in(given)
         self._at: dict[Sizes, Results] = {}
-        with warnings.catch_warnings():  # a kernel for each size is faster than what falls back
-            warnings.simplefilter("error", FallbackWarning)
+        with warnings.catch_warnings():
+            if not sizes.counts:  # a kernel for each size is faster than what falls back
+                warnings.simplefilter("error", FallbackWarning)
             super().__init__(module, given, weights, options, sizes)
-        if reason := _left(self.library):
+        if (reason := _left(self.library)) and sizes.counts:  # but a count is another in each call
+            warn_of(module, f"one library serves every integer: {reason}")
+        elif reason:
             raise InputError(reason)
         self._at[sizes.of(given)] = self._results
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...errors import FallbackWarning, InputError, SelfbyocError
+from ...errors import FallbackWarning, SelfbyocError
 from ...language.known import is_builtin, listed
 from .culprits import Culprits, culprits_of, said
 from .eager import Compiled, boxed, described, eagerly, random_ops, warn_of
@@ -21,6 +21,7 @@ from .sizes import Open, open_sizes
 from .specialised import Specialised
 
 MOST = 64  # libraries of a graph: each takes seconds to build, and holds its weights
+FEW = 3  # libraries of integers that are not left open, without a word
 REBUILDS = 3  # after that many changes, weights are arguments
 
 
@@ -46,14 +47,15 @@ class Graph:
         self._last: Specialised | None = None
         self._by_pytorch = ByPyTorch(module)
         self._eager: Compiled | None = None
-        self._rebuilt = 0
+        self._rebuilt = self._of_values = 0
         self._lock = threading.RLock()
 
     def __call__(self, arguments: list[torch.Tensor | int]) -> Sequence[torch.Tensor | int]:
         """Compute; the list is emptied."""
         given = tuple(arguments)
         arguments.clear()
-        found, is_by_size = self._last, self._is_symbolic and self._open is None
+        found = self._last
+        is_by_size = self._is_symbolic and not isinstance(found, EverySize)
         if found is None or is_by_size or not found.serves(given):
             if self._eager is not None and not self._known:
                 return self._eager(*given)
@@ -131,13 +133,19 @@ class Graph:
 
     def _built(self, given: Sequence[torch.Tensor | int]) -> Specialised:
         asked = self._module, given, self._weights or (), self._options
-        if self._open is not None:
+        if self._open is not None and self._open.has_room(given):
             try:
                 return EverySize(*asked, self._open)
             except (CannotRun, KeyboardInterrupt):
                 raise
             except Exception as err:  # a user's own comes again, by size
                 self._close(err)
+                return self._built(given)
+        if self._open is not None:
+            self._of_values += 1
+            if self._of_values == FEW:
+                text = "each integer below 2 that is no size gets a library of its own"
+                warn_of(self._module, text)
         return Specialised(*asked)
 
     def _is_of_ones_own(self, err: Exception) -> bool:
@@ -176,24 +184,28 @@ class Graph:
         eagerly(self._module, reason)
         return self._by_pytorch
 
-    def _leave_open(self) -> None:
-        """Whatever size a library can leave open."""
+    def _leave_open(self, has_counts: bool = True) -> None:
+        """Whatever size a library can leave open; with integers that are none as well."""
         try:
-            self._open = open_sizes(self._module, self._weights or ())
-        except InputError as err:
+            self._open = open_sizes(self._module, self._weights or (), has_counts)
+        except Exception as err:  # InputError, or what PyTorch's arithmetic of sizes raises
             self._close(err)
 
     def _close(self, why: Exception) -> None:
-        """From now on each size has a library."""
+        """From now on each integer has a library, or else each size."""
+        had_counts = self._open is not None and self._open.counts
         self._open, self._known = None, {}
-        text = f"{described(self._module)}: each size gets a library of its own: {why}"
+        what = "each value of an integer" if had_counts else "each size"
+        text = f"{described(self._module)}: {what} gets a library of its own: {said(why)}"
         warnings.warn(FallbackWarning(text), stacklevel=5)
+        if had_counts:
+            self._leave_open(has_counts=False)
 
     def _key(self, given: Sequence[torch.Tensor | int]) -> tuple[object, ...]:
         weights = tuple(id(given[n]) for n in self._weights or ())  # which the libraries keep
         if not self._is_symbolic:
             return weights
-        if self._open is not None:
+        if self._open is not None and self._open.has_room(given):
             return weights, self._open.numbers_in(given)
         sizes = [v.shape if isinstance(v, torch.Tensor) else v for v in given]
         return weights, tuple(sizes)

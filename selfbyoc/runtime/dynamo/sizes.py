@@ -12,7 +12,8 @@ from ...errors import InputError
 from .storage import Layout
 
 Symbol: TypeAlias = Any  # or an expression: of sympy, as PyTorch has them
-Place = tuple[int, int]  # an input of the graph, and an axis
+# An input of the graph, and an axis: 0 of an integer that is no extent, a count.
+Place = tuple[int, int]
 Sizes = tuple[int, ...]  # of each symbol, in order
 
 _LARGEST = 2**62
@@ -33,16 +34,37 @@ class Open:
     bounds   symbol -> the least and the largest size that dynamo calls the graph with
     sizes    an integer among the inputs -> the extent that it is
     numbers  integers among the inputs that are no extent: a library is of their values
+    counts   integers that are none either, and are left open as the extent of an empty tensor: a
+             library's sizes are those of its inputs
     """
 
     places: Mapping[Any, tuple[Place, ...]]
     bounds: Mapping[Any, tuple[int, int | None]]
     sizes: Mapping[int, Place]
     numbers: tuple[int, ...]
+    counts: tuple[int, ...] = ()
 
-    def of(self, given: Sequence[torch.Tensor]) -> Sizes:
+    def of(self, given: Sequence[Any]) -> Sizes:
         """The sizes of these inputs."""
-        return tuple([given[n].shape[axis] for (n, axis), *_ in self.places.values()])
+        return tuple([
+            given[n] if n in self.counts else given[n].shape[axis]
+            for (n, axis), *_ in self.places.values()
+        ])  # fmt: skip
+
+    def sized(self, given: Sequence[Any]) -> Sequence[torch.Tensor]:
+        """What a library is given: an empty tensor of so many rows for a count."""
+        if not self.counts:
+            return given
+        done: list[Any] = list(given)
+        for place in self.counts:
+            done[place] = torch.empty((done[place], 0))
+        return done
+
+    def has_room(self, given: Sequence[torch.Tensor | int]) -> bool:
+        """Whether every count is one of many: what is traced with a count holds from 2 on, as it
+        does of a size.
+        """
+        return all(given[place] > 1 for place in self.counts)
 
     def numbers_in(self, given: Sequence[torch.Tensor | int]) -> tuple[object, ...]:
         """The values of these inputs that a library is of."""
@@ -60,7 +82,9 @@ class Open:
         return [found.get(n) for n in live]
 
 
-def open_sizes(module: torch.fx.GraphModule, weights: Sequence[int]) -> Open | None:
+def open_sizes(
+    module: torch.fx.GraphModule, weights: Sequence[int], has_counts: bool = True
+) -> Open | None:
     """Those of a functional graph; None where it has none. Raises InputError where a library for
     all of them cannot do as PyTorch does.
     """
@@ -71,10 +95,13 @@ def open_sizes(module: torch.fx.GraphModule, weights: Sequence[int]) -> Open | N
             for axis, extent in enumerate(value.shape):
                 if isinstance(extent, torch.SymInt):
                     places.setdefault(_symbol(extent), []).append((position, axis))
+    integers = {n: v.node.expr for n, v in enumerate(values) if isinstance(v, torch.SymInt)}
+    counts = tuple(n for n, e in integers.items() if has_counts and e.is_Symbol and e not in places)
+    for position in counts:
+        places[integers[position]] = [(position, 0)]
     if not places:
         return None
     _check_indices(module)
-    integers = {n: v.node.expr for n, v in enumerate(values) if isinstance(v, torch.SymInt)}
     return Open(
         {symbol: tuple(found) for symbol, found in places.items()},
         {symbol: _bounds(symbol, values) for symbol in places},
@@ -84,6 +111,7 @@ def open_sizes(module: torch.fx.GraphModule, weights: Sequence[int]) -> Open | N
             for n, value in enumerate(values)
             if not isinstance(value, torch.Tensor) and integers.get(n) not in places
         ),
+        counts,
     )
 
 
@@ -95,11 +123,19 @@ def _symbol(extent: torch.SymInt) -> Symbol:
 
 
 def _bounds(symbol: Symbol, values: Sequence[object]) -> tuple[int, int | None]:
-    tensor = next(v for v in values if isinstance(v, torch._subclasses.FakeTensor))
-    known = tensor.fake_mode.shape_env.var_to_range[symbol]
+    known = _environment(values).var_to_range[symbol]
     # What has no bound ends at an infinity of sympy's, PyTorch's own, or the largest number.
     is_bound = known.upper.is_Integer and int(known.upper) < _LARGEST
-    return max(int(known.lower), 0), int(known.upper) if is_bound else None
+    least = int(known.lower) if known.lower.is_Integer else 0
+    return max(least, 0), int(known.upper) if is_bound else None
+
+
+def _environment(values: Sequence[object]) -> Any:
+    for value in values:
+        if isinstance(value, torch.SymInt):
+            return value.node.shape_env
+    tensor = next(v for v in values if isinstance(v, torch._subclasses.FakeTensor))
+    return tensor.fake_mode.shape_env
 
 
 def _check_indices(module: torch.fx.GraphModule) -> None:

@@ -13,7 +13,7 @@ from ...errors import InputError, SelfbyocError, one_line
 from ...models.from_torch import imported
 from ..build import build
 from ..library import Library, Session
-from .changes import contents, holders, written_uncounted
+from .changes import Samples, contents, holders, written_uncounted
 from .constants import with_constants
 from .functional import ByPyTorch
 from .options import Options
@@ -45,12 +45,14 @@ class Specialised:
         self._state = self._state_now()
         self._statistics = written_uncounted(self.holds)
         self._were = contents(self._statistics)
+        self._samples = Samples(self.holds)
         numbers = [n for n, v in enumerate(given) if not isinstance(v, torch.Tensor)]
         open_ = {} if sizes is None else sizes.sizes
         fixed = {n: given[n] for n in numbers if n not in open_}
         fixed |= dict(zip(weights, self.holds, strict=True))
-        live = [n for n in range(len(given)) if n not in fixed and n not in open_]
-        self._live = _picking(live)
+        counts = () if sizes is None else sizes.counts
+        live = [n for n in range(len(given)) if n in counts or not (n in fixed or n in open_)]
+        self._live = _picking(live, sizes)
         self._executors = threading.local()
         # aot_autograd watches the first call by a mode of its own, in which nothing is exported.
         with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
@@ -83,7 +85,9 @@ class Specialised:
     def is_changed(self) -> bool:
         """Whether somebody wrote the weights, or gave them other memory."""
         # In this order: what they hold is read where their memory was.
-        return self._state_now() != self._state or contents(self._statistics) != self._were
+        if self._state_now() != self._state or contents(self._statistics) != self._were:
+            return True
+        return self._samples.are_other()
 
     def _state_now(self) -> tuple[list[int], list[int]]:
         return list(map(_version, self.holds)), list(map(_pointer, self.holds))
@@ -132,12 +136,17 @@ def _are_beyond(indices: Sequence[tuple[int, int, int]], live: Sequence[torch.Te
 
 
 def _picking(
-    places: Sequence[int],
+    places: Sequence[int], sizes: Open | None = None
 ) -> Callable[[Sequence[torch.Tensor | int]], Sequence[torch.Tensor]]:
     """What takes the arguments at these places, as quickly as Python can."""
-    if len(places) < 2:  # itemgetter would give one by itself
-        return lambda given: [given[n] for n in places]
-    return itemgetter(*places)
+    pick: Callable[[Sequence[torch.Tensor | int]], Sequence[torch.Tensor]] = (
+        itemgetter(*places)
+        if len(places) > 1  # it would give one by itself
+        else lambda given: [given[n] for n in places]
+    )
+    if sizes is None or not sizes.counts:
+        return pick
+    return lambda given: pick(sizes.sized(given))
 
 
 def _readable(tensor: torch.Tensor) -> torch.Tensor:

@@ -155,7 +155,7 @@ def test_an_error_of_ours_in_a_new_size_is_no_error(monkeypatch):
         monkeypatch.setattr(graph.EverySize, "learn", wrong)
         close(fast(torch.ones(5, 3)), torch.full((5, 3), 2.0))
     assert len(built) == 2
-    assert "each size gets a library of its own: planted" in texts[0]
+    assert "each size gets a library of its own: RuntimeError: planted" in texts[0]
 
 
 def test_what_draws_keeps_its_order():
