@@ -160,10 +160,11 @@ def _compiled(mod: IRModule, target: Target, weights: str) -> Library:
         raise LoweringError(f"TVM cannot build the model: {why}") from err
     _warn_of_loops(made)
     told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
+    bounds, places = bounds_of(mod, [name for name, _, _ in inputs])
     return Library(
         made.native, inputs, dict(made.unscheduled), report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
-        index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
+        index_bounds=bounds, index_places=places, sizes=sizes_of(mod),
         least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=made.memory,
         _packings=packings_of(mod, target), _lowered=made.lowered,
     )  # fmt: skip

@@ -93,7 +93,7 @@ def note_of(library: Library) -> Note:
         library.versions, None if report is None else report.data(),
         runtime.python_functions(library.native), library.weights, library.index_bounds,
         library.sizes, library.memory, library.least_sizes, library.bounded_by, architecture,
-        features,
+        features, index_places=library.index_places,
     )  # fmt: skip
 
 

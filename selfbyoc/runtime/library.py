@@ -19,7 +19,7 @@ from .exchange import road_to
 from .executors.generation import executor
 from .native import Stamp, copy_loaded
 from .signature import Tensor, filling, ordered, places
-from .sizes import Size, check_indices, check_sizes
+from .sizes import IndexPlace, Size, check_indices, check_places, check_sizes
 
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
@@ -47,6 +47,7 @@ class Library:
     versions         of what built it: name -> version
     weights          how a file of it holds weights of float32
     index_bounds     input -> the least and the largest number that is an index of something
+    index_places     the same of indices of axes that are open, and of columns of an input
     sizes            symbol -> its largest size (None: any), and the inputs and axes that have it
     least_sizes      symbol -> its least size, where that is more than 0
     bounded_by       symbol -> who says what its largest size is: a node of the model, "given"
@@ -66,6 +67,7 @@ class Library:
     versions: dict[str, str] = field(default_factory=dict, repr=False)
     weights: str = "float32"
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
+    index_places: tuple[IndexPlace, ...] = field(default=(), repr=False)
     sizes: dict[str, Size] = field(default_factory=dict, repr=False)
     least_sizes: dict[str, int] = field(default_factory=dict, repr=False)
     bounded_by: dict[str, str] = field(default_factory=dict, repr=False)
@@ -152,6 +154,7 @@ class Library:
         found = ordered(self.inputs, arrays, named)
         check_sizes(self.sizes, self.inputs, found, self.least_sizes)
         check_indices(self.index_bounds, self.inputs, found)
+        check_places(self.index_places, self.inputs, found)
         return found
 
     def export_library(self, path: str | Path, *, packed: bool = False) -> None:

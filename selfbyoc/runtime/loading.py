@@ -38,7 +38,8 @@ def load(path: str | Path, like: Library | None = None) -> Library:
         native, known.inputs, outputs=known.outputs, versions=note.versions,
         report=deferred(partial(report_of, path, note)),
         target=deferred(partial(target_of, path, note)),
-        weights=note.weights, index_bounds=note.index_bounds, sizes=note.sizes,
+        weights=note.weights, index_bounds=note.index_bounds,
+        index_places=note.index_places, sizes=note.sizes,
         least_sizes=note.least_sizes, bounded_by=note.bounded_by, memory=note.memory, file=path,
         _stamp=now,
     )  # fmt: skip

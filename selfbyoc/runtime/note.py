@@ -20,7 +20,7 @@ from ..common.files import opened
 from ..errors import DamagedFile, TargetError, one_line
 from .integrity import GONE, OWNER, SEAL, TEXT, read_whole
 from .signature import Tensor
-from .sizes import Size
+from .sizes import IndexPlace, Size
 
 _BEGIN = b'selfbyoc.note={"'  # compiled; the source below has a backslash before the quote
 _LONGEST = 64 << 20  # the report of SqueezeNet, 93 ops, has 0.2 MB before it is packed
@@ -67,6 +67,7 @@ class Note:
     architecture: str = ""
     features: tuple[str, ...] | None = None
     is_sealed: bool = False
+    index_places: tuple[IndexPlace, ...] = ()
 
 
 def write_note(folder: Path, note: Note) -> str:

@@ -14,6 +14,13 @@ from ..models.dim_names import value_of
 from .signature import Tensor
 
 IndexBounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest number
+# Numbers of an input that are places along an axis: the input; whether those below 0 count from the
+# end; where these numbers are, an axis of the input and a place along it (None: all are); how many
+# places there are, or the input and the axis that have as many elements; a number that is none and
+# stands for no place (None: there is none), as of the targets that a loss leaves out.
+IndexPlace = tuple[
+    int, bool, tuple[int, int] | None, int | None, tuple[int, int] | None, int | None
+]
 # The largest size (None: any), and where it is: input and axis.
 Size = tuple[int | None, tuple[tuple[int, int], ...]]
 
@@ -57,10 +64,41 @@ def check_indices(
     for (name, _, _), array in zip(inputs, arrays, strict=True):
         if name not in bounds or not array.size:
             continue
-        low, high = bounds[name]
-        if int(array.min()) < low or int(array.max()) > high:
-            where = tuple(int(n) for n in np.argwhere((array < low) | (array > high))[0])
-            wanted = f"indices from {low} to {high}" if low < high else f"{low} everywhere"
-            raise InputError(
-                f"input {name!r}: expected {wanted}, found {array[where]} at {list(where)}"
-            )
+        _check_within(name, array, bounds[name])
+
+
+def check_places(
+    places: Sequence[IndexPlace], inputs: Sequence[Tensor], arrays: Sequence[np.ndarray]
+) -> None:
+    """Raises InputError for a number that is no index of an axis, whose size a call knows."""
+    for position, is_signed, column, count, of, ignored in places:
+        if count is None:
+            count = 0 if of is None else arrays[of[0]].shape[of[1]]
+        bounds = (-count if is_signed else 0), count - 1
+        _check_within(inputs[position][0], arrays[position], bounds, column, ignored)
+
+
+def _check_within(
+    name: str,
+    array: np.ndarray,
+    bounds: tuple[int, int],
+    column: tuple[int, int] | None = None,
+    ignored: int | None = None,
+) -> None:
+    part = array if column is None else array.take([column[1]], column[0])
+    low, high = bounds
+    if not part.size or (int(part.min()) >= low and int(part.max()) <= high):
+        return
+    is_beyond = (part < low) | (part > high)
+    if ignored is not None:
+        is_beyond &= part != ignored
+    if not is_beyond.any():
+        return
+    where = [int(n) for n in np.argwhere(is_beyond)[0]]
+    found = part[tuple(where)]
+    if column is not None:
+        where[column[0]] = column[1]
+    wanted = f"indices from {low} to {high}" if low < high else f"{low} everywhere"
+    wanted = "none, for there is nothing to index" if high < 0 else wanted
+    wanted += "" if ignored is None else f" or {ignored}"
+    raise InputError(f"input {name!r}: expected {wanted}, found {found} at {where}")

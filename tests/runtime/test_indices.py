@@ -167,3 +167,78 @@ def test_computed_indices_stay_in_the_table():
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == dict.fromkeys(KINDS, True)
     assert "Fast mode" not in done.stderr
+
+
+def values(*, opset=17, nodes, inputs, **weights):
+    """A model of these (op, inputs, attributes), the last of which returns y."""
+    make, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    kinds = {"i": onnx.TensorProto.INT64}
+    given = [value(n, kinds.get(n, onnx.TensorProto.FLOAT), s) for n, s in inputs.items()]
+    made = [make(op, xs, ["y"], **attrs) for op, xs, attrs in nodes]
+    tensors = [onnx.numpy_helper.from_array(a, n) for n, a in weights.items()]
+    end = value("y", onnx.TensorProto.FLOAT, None)
+    graph = onnx.helper.make_graph(made, "g", given, [end], tensors)
+    opset = [onnx.helper.make_opsetid("", opset)]
+    proto = onnx.helper.make_model(graph, opset_imports=opset, ir_version=9)
+    return selfbyoc.build(selfbyoc.from_onnx(onnx.shape_inference.infer_shapes(proto)), cache=False)
+
+
+@pytest.mark.parametrize("kind", ["GatherND", "ScatterND"])
+def test_columns_of_places(kind, tmp_path):
+    """Each column has its own axis; these were no indices of anything for the check."""
+    inputs, more = {"i": [3, 2]}, ["u"] if kind == "ScatterND" else []
+    updates = {"u": -np.ones(3, "float32")} if more else {}
+    nodes = [(kind, ["w", "i", *more], {})]
+    library = values(nodes=nodes, inputs=inputs, w=TABLE, **updates)
+    library.export_library(tmp_path / "m.so")
+    right = np.array([[49, 0], [-50, 3], [7, -4]])
+    for each in (library, selfbyoc.load(tmp_path / "m.so")):
+        (found,) = each(right)
+        at = tuple(right.T)
+        np.testing.assert_array_equal(found if not more else found[at], -1 if more else TABLE[at])
+        for place, number, last in (([1, 0], 50, 49), ([2, 1], 4, 3), ([0, 1], -5, 3)):
+            wrong = right.copy()
+            wrong[tuple(place)] = number
+            text = f"input 'i': expected indices from {-last - 1} to {last}, found {number} at "
+            with pytest.raises(InputError, match=rf"^{text}\{place}$"):
+                each(wrong)
+
+
+OPEN = {
+    "Gather": {"axis": 1},
+    "GatherElements": {"axis": 1},
+    "ScatterElements": {"axis": 1},
+    "GatherND": {"batch_dims": 1},
+}
+
+
+@pytest.mark.parametrize("kind", OPEN)
+def test_an_axis_whose_size_is_open(kind):
+    """How many there are only a call knows."""
+    inputs = {"x": [2, "n"], "i": [2, "k"], "u": [2, "k"]}
+    if kind == "GatherND":
+        inputs["i"] = [2, 1]
+    if GENERATION == "relay" and kind == "GatherND":
+        pytest.skip("0.17's frontend wants these to be constants")
+    names = ["x", "i", *(["u"] if kind == "ScatterElements" else [])]
+    library = values(nodes=[(kind, names, OPEN[kind])], inputs={n: inputs[n] for n in names})
+    for count in (5, 2, 9):
+        x = np.arange(2 * count, dtype="float32").reshape(2, count)
+        given = {"x": x, "i": np.array([[count - 1], [0]]), "u": np.zeros((2, 1), "float32")}
+        library(**{name: given[name] for name in names})
+        given["i"] = np.array([[0], [count]])
+        text = rf"input 'i': expected indices from -?\d to {count - 1}, found {count} at \[1, 0\]"
+        with pytest.raises(InputError, match=text):
+            library(**{name: given[name] for name in names})
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="its onnx takes no op apart")
+def test_a_target_that_is_left_out():
+    nodes = [("NegativeLogLikelihoodLoss", ["x", "i"], {"ignore_index": -100})]
+    library = values(nodes=nodes, inputs={"x": [4, 7], "i": [4]})
+    x = np.arange(28, dtype="float32").reshape(4, 7)
+    (found,) = library(x, np.array([0, 6, -100, 3]))
+    np.testing.assert_allclose(found, -np.mean([x[0, 0], x[1, 6], x[3, 3]]), rtol=1e-6)
+    for number in (7, -101):
+        with pytest.raises(InputError, match=f"to 6 or -100, found {number} at "):
+            library(x, np.array([0, 6, number, 3]))

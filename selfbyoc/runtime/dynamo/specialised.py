@@ -13,6 +13,7 @@ from ...errors import InputError, SelfbyocError, one_line
 from ...models.from_torch import imported
 from ..build import build
 from ..library import Library, Session
+from ..sizes import IndexPlace
 from .changes import Samples, contents, holders, written_uncounted
 from .constants import with_constants
 from .functional import ByPyTorch
@@ -21,6 +22,8 @@ from .results import Results, rounding
 from .sizes import Open
 
 _BELOW = 63  # TVM's kernels read at multiples of 64 bytes
+# Of a call's tensors: numbers that are indices, the least and the largest that they may be.
+IndexBounds = Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, int, int]]
 _version, _pointer = attrgetter("_version"), torch.Tensor.data_ptr
 
 
@@ -119,17 +122,34 @@ class Specialised:
         return found
 
 
-def _indices(library: Library) -> list[tuple[int, int, int]]:
-    """The inputs that are indices: place, least and largest number."""
+def _indices(library: Library) -> list[IndexBounds]:
+    """The inputs that are indices: which numbers of these tensors, their least and largest one."""
     names = [name for name, _, _ in library.inputs]
-    return [(names.index(name), low, high) for name, (low, high) in library.index_bounds.items()]
+
+    def of_place(place: IndexPlace) -> IndexBounds:
+        position, is_signed, column, count, of, ignored = place
+
+        def found(live: Sequence[torch.Tensor]) -> tuple[torch.Tensor, int, int]:
+            part = live[position] if column is None else live[position].select(*column)
+            part = part if ignored is None else part[part != ignored]
+            most = live[of[0]].shape[of[1]] if of is not None else count or 0
+            return part, -most if is_signed else 0, most - 1
+
+        return found
+
+    def of_input(place: int, low: int, high: int) -> IndexBounds:
+        return lambda live: (live[place], low, high)
+
+    known = [of_input(names.index(name), *ends) for name, ends in library.index_bounds.items()]
+    return [*known, *map(of_place, library.index_places)]
 
 
-def _are_beyond(indices: Sequence[tuple[int, int, int]], live: Sequence[torch.Tensor]) -> bool:
+def _are_beyond(indices: Sequence[IndexBounds], live: Sequence[torch.Tensor]) -> bool:
     """Whether a number is no index of anything."""
-    for place, low, high in indices:
-        if live[place].numel():
-            least, largest = live[place].aminmax()
+    for index in indices:
+        numbers, low, high = index(live)
+        if numbers.numel():
+            least, largest = numbers.aminmax()
             if int(least) < low or int(largest) > high:
                 return True
     return False

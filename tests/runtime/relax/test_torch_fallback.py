@@ -204,3 +204,16 @@ def test_autocast_rounds_what_it_computes():
             expected = linear(x).float() * 2
             assert torch.allclose(fast(x), expected, atol=0.05)
     assert len(built) == 1
+
+
+def test_targets_that_are_none():
+    """PyTorch raises its own error, as it would without a library."""
+    entropy, x = torch.nn.functional.cross_entropy, torch.randn(4, 7)
+    fast, libraries = compiled(lambda x, target: entropy(x.tanh(), target))
+    with torch.no_grad():
+        for target in (torch.tensor([0, 6, 3, 2]), torch.tensor([0, 6, -100, 2])):
+            close(fast(x, target), entropy(x.tanh(), target))
+        for number in (7, -1, -101):
+            with pytest.raises(IndexError, match=f"Target {number} is out of bounds"):
+                fast(x, torch.tensor([0, 6, number, 2]))
+    assert len(libraries) == 1
