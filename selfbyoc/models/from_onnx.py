@@ -14,6 +14,7 @@ from ..partition.source_names import Names, named_weights, with_names
 from ..tvm.types import IRModule
 from .generation import tvm_road
 from .onnx.branches import resolved
+from .onnx.claims import TooLarge
 from .onnx.computing import computed
 from .onnx.expanding import expanded
 from .onnx.folding import contradiction, folded
@@ -21,7 +22,7 @@ from .onnx.graph import Graph
 from .onnx.inference import BelowZero, about
 from .onnx.masks import masks_of_ones
 from .onnx.norms import FORMS as OF_RUNTIME
-from .onnx.sound import check_sound
+from .onnx.sound import check_dense, check_sound
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
 from .shapes import Shape, check_known, give_shapes, open_inputs
@@ -68,6 +69,7 @@ def from_onnx(
     keep_constants(proto, inputs)
     check_known([proto], given)
     _check_types(proto, name)
+    check_dense(proto, name)
     with about(name):
         proto, within = with_known_sizes(give_shapes(proto, given, name), sizes or {}, name)
         names = _names(proto)
@@ -161,7 +163,7 @@ def _ready(proto: onnx.ModelProto, objection: str, name: str) -> tuple[onnx.Mode
     """
     try:
         done = folded(proto)
-    except BelowZero:
+    except (BelowZero, TooLarge):
         raise
     except (InputError, MissingExtra, ToolError) as err:
         objection = objection or contradiction(proto)

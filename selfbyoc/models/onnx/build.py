@@ -10,6 +10,7 @@ import numpy as np
 from ...ops.kind import OWN
 from ...ops.vocabulary import attrs_of
 from ...tvm.types import Attrs
+from .claims import check_room
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Folding(Steps):
         """0, 1, ... int64."""
         known = self.graph.constant(count)
         if known is not None:
+            check_room(self.node, int(known))
             return self.constant(np.arange(int(known), dtype=np.int64))
         return self("Range", np.int64(0), count, np.int64(1))
 

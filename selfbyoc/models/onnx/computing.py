@@ -11,14 +11,14 @@ import numpy as np
 
 from ...common.optional import extra
 from ...ops.elementwise import quotient
-from .graph import Graph, attributes, is_of_onnx, remade
+from .claims import SMALL, check_claims, elements, grown, is_wide, of_shape
+from .graph import Graph, is_of_onnx, remade
 from .inference import inferred
 
 if TYPE_CHECKING:
     import onnx
 
 _ROUNDS = 16  # what is computed tells shapes, and shapes can be computed with
-_LARGE = 1 << 16  # elements from which a result is no shape, mask or table
 NO_CONSTANTS = frozenset(
     ("Bernoulli", "DequantizeLinear", "Multinomial", "RandomNormal", "RandomNormalLike",
      "RandomUniform", "RandomUniformLike")
@@ -27,6 +27,7 @@ NO_CONSTANTS = frozenset(
 
 def computed(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without nodes whose results are constants, or shapes that are known; a new one."""
+    check_claims(model)
     done = type(model)()
     done.CopyFrom(model)
     for _ in range(_ROUNDS):
@@ -56,7 +57,7 @@ def _one_round(model: onnx.ModelProto) -> bool:
 
 def _is_small(tensor: onnx.TensorProto) -> bool:
     is_here = tensor.data_location != extra("onnx").TensorProto.EXTERNAL
-    return is_here and int(np.prod(tensor.dims)) <= _LARGE
+    return is_here and int(np.prod(tensor.dims)) <= SMALL
 
 
 def _results(
@@ -69,20 +70,13 @@ def _results(
         return None
     shape = graph.shape(node.input[0]) if node.op_type in ("Shape", "Size") else None
     if shape is not None:
-        return [_of_shape(node, shape)]
+        return [of_shape(node, shape)]
     if any(name and name not in known for name in node.input):
         return None
     given = [known[name] for name in node.input if name]
     if node.op_type == "Div" and given[0].dtype.kind in "iu":
         return [quotient(*given)]  # by onnx 1.18 in floats: 2 ** 53 + 1 is not there, nor x / 0
     return by_reference(node, dict(zip(filter(None, node.input), given, strict=True)), model)
-
-
-def _of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> np.ndarray:
-    if node.op_type == "Size":
-        return np.asarray(np.prod(shape, dtype=np.int64))
-    given = attributes(node)
-    return np.asarray(shape, np.int64)[given.get("start", 0) : given.get("end", len(shape))]
 
 
 def by_reference(
@@ -93,6 +87,8 @@ def by_reference(
     """
     onnx = extra("onnx")
     helper = onnx.helper
+    if is_wide(node) or elements(grown(node, given, model)) > SMALL:
+        return None
     made = helper.make_graph(
         [node], "one", [_any(n) for n in given], [_any(n) for n in node.output]
     )
@@ -104,7 +100,7 @@ def by_reference(
     except Exception:  # of any kind: it is no constant then, and the frontend says what it lacks
         return None
     arrays = all(isinstance(each, (np.ndarray, np.generic)) for each in found)
-    is_large = arrays and sum(np.size(each) for each in found) > _LARGE
+    is_large = arrays and sum(np.size(each) for each in found) > SMALL
     return [np.asarray(each) for each in found] if arrays and not is_large else None
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from ...errors import InputError, one_line
+from .claims import check_claims
 from .computing import computed
 from .extents import below_zero
 from .graph import nodes
@@ -42,6 +43,7 @@ def folded(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises InputError where ONNX Runtime does not open the model, or ends at it.
     """
     extra("onnxruntime")  # what is missing is told here, not in a fork
+    check_claims(model)
     if has_halves(model):
         return computed_in_order(model)
     bare, weights = without_weights(model)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .claims import check_room
 from .graph import Graph, attributes
 from .steps import Steps
 
@@ -31,6 +32,7 @@ def _col2im(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | No
     rooms = [size + begin + end - wide for size, begin, end, wide in sides]
     places = [room // stride + 1 for room, stride in zip(rooms, strides, strict=True)]
     more = [room % stride for room, stride in zip(rooms, strides, strict=True)]
+    check_room(node, shape[1], *reach, itemsize=dtype.itemsize)
     one = np.zeros((math.prod(window), 1, *reach), dtype)
     for n, place in enumerate(np.ndindex(*window)):
         one[(n, 0, *(d * at for d, at in zip(dilations, place, strict=True)))] = 1

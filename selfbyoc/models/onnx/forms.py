@@ -5,7 +5,6 @@ they read it right, or refused. Found with ONNX's own tests of its ops (docs/onn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, MissingExtra
@@ -40,6 +39,7 @@ from . import (
 from .bodies import Given, as_model, free_names
 from .branches import renamed
 from .checks import IS_RELAY, why_not
+from .claims import TooLarge
 from .computing import computed
 from .folding import folded
 from .graph import Graph, is_of_onnx, nodes, op_name, where
@@ -169,6 +169,9 @@ def _drop_unread(model: onnx.ModelProto) -> None:
 
 def _computed(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without what depends on constants alone, and with the shapes that follow."""
-    with suppress(InputError, MissingExtra):  # ONNX Runtime does not open it, or is not there
+    try:
         return folded(model)
-    return computed(model)
+    except TooLarge:
+        raise
+    except (InputError, MissingExtra):  # ONNX Runtime does not open it, or is not there
+        return computed(model)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .claims import check_room
 from .graph import Graph, NodeAttrs, attributes
 from .steps import Steps
 
@@ -18,23 +19,32 @@ if TYPE_CHECKING:
     import onnx
 
 
-def windows_of(
-    image: Sequence[int], given: NodeAttrs, sizes: Sequence[int]
-) -> tuple[list[np.ndarray], list[int]]:
-    """Of each axis the places that windows read: windows x elements; and how many windows."""
-    ones = [1] * len(image)
+def count_of(image: Sequence[int], given: NodeAttrs, sizes: Sequence[int]) -> list[int]:
+    """How many windows there are along each axis."""
+    ones, counts = [1] * len(image), []
     strides, apart = given.get("strides", ones), given.get("dilations", ones)
     pads = given.get("pads", [0] * 2 * len(ones))
-    found = []
     for n, extent in enumerate(image):
         room = extent + pads[n] + pads[n + len(ones)] - apart[n] * (sizes[n] - 1) - 1
         count = room // strides[n] + 1
         if given.get("ceil_mode", 0):
             count = -(-room // strides[n]) + 1
             count -= (count - 1) * strides[n] >= extent + pads[n]
+        counts.append(count)
+    return counts
+
+
+def windows_of(
+    image: Sequence[int], given: NodeAttrs, sizes: Sequence[int]
+) -> tuple[list[np.ndarray], list[int]]:
+    """Of each axis the places that windows read: windows x elements; and how many windows."""
+    ones, counts = [1] * len(image), count_of(image, given, sizes)
+    strides, apart = given.get("strides", ones), given.get("dilations", ones)
+    pads, found = given.get("pads", [0] * 2 * len(ones)), []
+    for n, count in enumerate(counts):
         begin = strides[n] * np.arange(count) - pads[n]
         found.append(begin[:, None] + apart[n] * np.arange(sizes[n]))
-    return found, [len(each) for each in found]
+    return found, counts
 
 
 def places_of_maxima(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
@@ -44,6 +54,7 @@ def places_of_maxima(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodePr
     if not used or shape is None or dtype is None or given.get("auto_pad", b"NOTSET") != b"NOTSET":
         return None
     image, sizes = shape[2:], given["kernel_shape"]
+    check_room(node, *count_of(image, given, sizes), *sizes)
     axes, counts = windows_of(image, given, sizes)
     parts = np.meshgrid(*(each.reshape(-1) for each in axes), indexing="ij")
     spread = [d for pair in zip(counts, sizes, strict=True) for d in pair]
@@ -75,6 +86,7 @@ def _deformed(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | 
     n, c, filters = shape[0], shape[1], weights[0]
     image, kernel, out = shape[2:], weights[2:], offsets[2:]
     groups, parts = given.get("group", 1), given.get("offset_group", 1)
+    check_room(node, 2, *kernel, *out)
     axes, _ = windows_of(image, given, kernel)
     count, pixels, steps = math.prod(kernel), math.prod(out), Steps(graph, node)
     moved = steps("Reshape", node.input[2], [n, parts, count, 2, pixels])
@@ -157,6 +169,7 @@ def _counted_grams(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProt
     if shape is None or pool is None or dtype is None or len(shape) > 2:
         return None
     steps, length, found = Steps(graph, node), shape[-1], []
+    check_room(node, max(given["ngram_indexes"], default=0) + 1, len(pool))
     begins, columns = [*given["ngram_counts"], len(pool)], given["ngram_indexes"]
     text = steps("Reshape", steps.cast(node.input[0], np.int64), [-1, length])
     taken = 0
@@ -184,7 +197,7 @@ def _places_of_grams(n: int, length: int, most: int) -> np.ndarray:
     """Which places of a text n-grams take, with up to so many left out between two."""
     found = [
         begin + (skip + 1) * np.arange(n)
-        for skip in range(most + 1 if n > 1 else 1)
+        for skip in range(min(most + 1, length) if n > 1 else 1)
         for begin in range(length - (n - 1) * (skip + 1))
     ]
     return np.asarray(found, np.int64).reshape(-1, n)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ...common.optional import extra
 from ...common.probes import ask_beside
 from ...errors import InputError
+from .claims import TooLarge
 from .extents import below_zero
 from .graph import nodes, where
 from .weights import without_weights
@@ -67,7 +68,7 @@ def about(name: str) -> Iterator[None]:
     """What is found while shapes are inferred says of which file."""
     try:
         yield
-    except (BelowZero, Ended) as err:
+    except (BelowZero, Ended, TooLarge) as err:
         raise InputError(f"{name}: {err}") from err
 
 

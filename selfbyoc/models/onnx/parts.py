@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .claims import check_room
 from .graph import Graph, attributes
 from .steps import Steps
 
@@ -68,6 +69,7 @@ def _eye(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     if shape is None or not number:
         return None
     steps = Steps(graph, node)
+    check_room(node, *shape)
     eye = steps.constant(np.eye(shape[0], shape[1], given.get("k", 0), np.float32))
     return steps.instead(steps("Cast", eye, to=number))
 

@@ -20,7 +20,8 @@ import numpy as np
 from ...errors import InputError
 from ...ops.cells import DIRECTIONS, FUNCTIONS, GATES, NAMES, defaults
 from .build import Folding
-from .graph import Graph, NodeAttrs, attributes
+from .claims import check_room
+from .graph import Graph, NodeAttrs, attributes, where
 from .lengths import Lengths
 
 if TYPE_CHECKING:
@@ -58,10 +59,43 @@ def layer_of(node: onnx.NodeProto, graph: Graph) -> Layer:
     if kind == "gru":
         attrs["linear_before_reset"] = bool(given.get("linear_before_reset", 0))
     names = [*node.input, *[""] * (8 - len(node.input))][:8]
+    sides, rows = len(DIRECTIONS[direction]), GATES[kind] * units
+    _check_sizes(node, graph, names, is_turned, (sides, rows, units))
     return Layer(
         "peephole_lstm" if has_peepholes else kind, direction, units, attrs, names,
         is_batch_first=bool(given.get("layout", 0)),
     )  # fmt: skip
+
+
+def _check_sizes(
+    node: onnx.NodeProto,
+    graph: Graph,
+    names: Sequence[str],
+    is_turned: bool,
+    sizes: tuple[int, int, int],
+) -> None:
+    """Raises InputError where hidden_size and the shapes of weights and states contradict each
+    other: sizes that a file claims are those of what it holds.
+    """
+    sides, rows, units = sizes
+    weight = (sides, None, rows) if is_turned else (sides, rows, None)
+    states = (sides, units, rows) if is_turned else (sides, rows, units)
+    wanted: dict[int, tuple[int | None, ...]] = {
+        1: weight, 2: states, 3: (sides, 2 * rows), 7: (sides, 3 * units),
+        5: (None, None, units), 6: (None, None, units),
+    }  # fmt: skip
+    for place, expected in wanted.items():
+        found = graph.dims(names[place]) if names[place] else None
+        pairs = zip(found or (), expected, strict=False)
+        if found is None or (
+            len(found) == len(expected)
+            and all(None in pair or pair[0] == pair[1] for pair in pairs)
+        ):
+            continue
+        told = [e if e is not None else "any" for e in expected]
+        text = f"hidden_size is {units}, so that {names[place]!r} is {told}, found {found}"
+        raise InputError(f"{where(node.op_type, node.name)}: {text}")
+    check_room(node, sides, rows)  # of weights that nobody knows
 
 
 def _activations(node: onnx.NodeProto, kind: str, given: NodeAttrs, directions: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...common.optional import extra
 from ...errors import InputError
-from .graph import Message
+from .graph import Graph, Message
 
 if TYPE_CHECKING:
     import onnx
@@ -26,6 +26,7 @@ _TYPES = {
     "INT32": (4, "int32_data"), "INT64": (8, "int64_data"), "UINT32": (4, "uint64_data"),
     "UINT64": (8, "uint64_data"),
 }  # fmt: skip
+_LARGE = 1 << 26  # elements
 
 
 def check_sound(model: onnx.ModelProto, what: str) -> None:
@@ -38,6 +39,22 @@ def check_sound(model: onnx.ModelProto, what: str) -> None:
                 _check_texts(message, place)
     except ValueError as err:
         raise InputError(f"{what}: {err}") from err
+
+
+def check_dense(model: onnx.ModelProto, name: str) -> None:
+    """Raises InputError for a sparse tensor that is read: TVM's frontends read none, and ONNX
+    Runtime would make it dense, of whatever size it claims. Of one that nobody reads, too, where it
+    claims gigabytes.
+    """
+    read = Graph(model).read
+    for place, message in _messages(model):
+        if message.DESCRIPTOR.name != "SparseTensorProto":
+            continue
+        is_unread = place.endswith("sparse_initializer") and message.values.name not in read
+        if not is_unread or math.prod(message.dims) > _LARGE:
+            told = f"{place} {message.values.name!r}, {list(message.dims)}"
+            text = "expected a dense tensor, found a sparse one; write it as a dense one"
+            raise InputError(f"{name}: {told}: {text}")
 
 
 def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .claims import check_room
 from .graph import Graph, attributes
 from .steps import Steps
 
@@ -56,6 +57,7 @@ def _along(
     count = length or ((given_count - 1) * 2 if back else given_count)
     kept = count // 2 + 1 if is_half and not is_inverse else count
     read = min(given_count, count // 2 + 1 if back else count)
+    check_room(node, read, kept)
     angles = 2 * np.pi * np.outer(np.arange(read), np.arange(kept)) / count
     angles = angles if is_inverse else -angles
     factor = np.full((read, 1), 1.0 / count if is_inverse else 1.0)
@@ -90,6 +92,7 @@ def _frames(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | No
     steps, half = Steps(graph, node), attributes(node).get("onesided", 1)
     if shape[-1] > 1 and half:
         return None
+    check_room(node, (shape[1] - size) // max(step, 1) + 1, size)
     places = step * np.arange((shape[1] - size) // step + 1)[:, None] + np.arange(size)
     frames = steps("Gather", node.input[0], places, axis=1)
     if window:

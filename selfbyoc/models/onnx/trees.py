@@ -13,6 +13,7 @@ from ...common.optional import extra
 from ...errors import InputError
 from ...ops.trees import COMPARED, SUMMED
 from .build import Folding
+from .claims import check_room
 from .graph import Graph, NodeAttrs, attributes
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def _form(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto]:
     modes = np.unique(array(given["nodes_modes"])).tolist()
     summed, targets = _SUMMED[given.get("aggregate_function", 1)], given["n_targets"]
     _check(node, given, modes, summed)
+    check_room(node, targets)
     splits, weights = array(given["nodes_splits"]), array(given["leaf_weights"])
     ways = _ways(given, modes == [_NOT_EQUAL])
     features = (graph.dims(node.input[0]) or [None])[-1]
