@@ -83,12 +83,12 @@ def _deformed(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | 
     dtype, given = graph.dtype(node.input[0]), attributes(node)
     if shape is None or weights is None or offsets is None or dtype is None or len(shape) != 4:
         return None
-    n, c, filters = shape[0], shape[1], weights[0]
-    image, kernel, out = shape[2:], weights[2:], offsets[2:]
+    (n, c, *image), filters = shape, weights[0]
+    kernel, out = weights[2:], offsets[2:]
     groups, parts = given.get("group", 1), given.get("offset_group", 1)
     check_room(node, 2, *kernel, *out)
     axes, _ = windows_of(image, given, kernel)
-    count, pixels, steps = math.prod(kernel), math.prod(out), Steps(graph, node)
+    steps, count, pixels = Steps(graph, node), math.prod(kernel), math.prod(out)
     moved = steps("Reshape", node.input[2], [n, parts, count, 2, pixels])
     at = []
     for axis in (0, 1):
