@@ -69,7 +69,6 @@ def from_onnx(
     keep_constants(proto, inputs)
     check_known([proto], given)
     _check_types(proto, name)
-    check_dense(proto, name)
     with about(name):
         proto, within = with_known_sizes(give_shapes(proto, given, name), sizes or {}, name)
         names = _names(proto)
@@ -125,6 +124,7 @@ NO_NUMBERS = ("STRING", "COMPLEX64", "COMPLEX128")
 def _check_types(proto: onnx.ModelProto, name: str) -> None:
     """Inputs and outputs are tensors of what TVM computes with, and there is an output."""
     types = extra("onnx").TensorProto.DataType
+    check_dense(proto, name)
     if not proto.graph.output:
         raise InputError(f"{name}: it has no outputs; expected one or more")
     for side in ("input", "output"):

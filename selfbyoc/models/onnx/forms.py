@@ -5,6 +5,7 @@ they read it right, or refused. Found with ONNX's own tests of its ops (docs/onn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, MissingExtra
