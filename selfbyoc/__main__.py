@@ -30,7 +30,8 @@ from .commands.new.options import add_new
 from .commands.quantize.options import add_quantize
 from .commands.tune.options import add_records, add_tune
 from .common.files import check_output
-from .errors import InputError, SelfbyocError
+from .errors import InputError, SelfbyocError, one_line
+from .printable import shown
 from .version import __version__
 
 
@@ -53,6 +54,7 @@ def _demo(args: argparse.Namespace, console: Console) -> int:
     return 0 if demo(console, args.output) else 1
 
 
+_SHOWS_FAULTS = "SELFBYOC_TRACEBACK"
 WIDTH = 120  # in a file, where rich would break lines at 80
 
 _EXAMPLES = """
@@ -123,7 +125,11 @@ def _is_there(path: Path) -> bool:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; -> the exit status: 0, 1 for what went wrong, 2 for wrong arguments, 130
     for Ctrl-C."""
+    _fill_closed()
     args = _parser().parse_args(argv)
+    if sys.stdout is None:
+        print("error: standard output is closed", file=sys.stderr)
+        return 1
     console = SafeConsole(width=None if sys.stdout.isatty() else WIDTH)
     usual, warnings.formatwarning = warnings.formatwarning, _warning
     try:
@@ -137,11 +143,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as err:  # of the terminal or file that all is printed to, as a full disk
         print(f"error: {err.strerror or err}", file=sys.stderr)
         return 1
+    except MemoryError:
+        print("error: there is not enough memory", file=sys.stderr)
+        return 1
+    except Exception as err:  # whatever a part of ours, or a package, raises that nobody foresaw
+        if os.environ.get(_SHOWS_FAULTS):
+            raise
+        text = f"{one_line(err)} (a fault of selfbyoc's; {_SHOWS_FAULTS}=1 shows where)"
+        print(f"error: {shown(text)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130  # as a shell has it for SIGINT
     finally:
         warnings.formatwarning = usual
+
+
+def _fill_closed() -> None:
+    """A file that is opened gets the first number that is free, and what is written to standard
+    output or error would be in it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:  # else `print` takes standard output for it
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the end)
 
 
 def _warning(message: Warning | str, *_: Any, **__: Any) -> str:

@@ -32,6 +32,15 @@ def expanded(path: str | Path) -> Path:
         raise InputError(f"{path}: there is no home folder; expected HOME or another path") from err
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a name is text: Linux lets a file have any bytes, which Python has as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_text(path: Path, limit: int = LARGEST) -> str:
     """A text file's content. Raises InputError for what is no file, is too large or is no UTF-8."""
     try:
@@ -136,8 +145,11 @@ def _dropped(part: Path) -> Iterator[None]:
 
 
 def _part(place: Path, token: str) -> str:
-    """With the suffix, which tools go by. No name has more than 255 bytes."""
-    stem, suffix = (t.encode()[:100].decode(errors="ignore") for t in (place.stem, place.suffix))
+    """With the suffix, which tools go by. No name has more than 255 bytes; what is no UTF-8 is left
+    out.
+    """
+    parts = (os.fsencode(text)[:100] for text in (place.stem, place.suffix))
+    stem, suffix = (part.decode(errors="ignore") for part in parts)
     return f".{stem}.{token}{_PART}{suffix}"
 
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..common.files import is_utf8
+from ..common.interrupt import stopped
 from ..common.optional import extra
-from ..errors import InputError, MissingExtra, ModelWarning, ToolError, one_line
+from ..errors import (
+    InputError,
+    MissingExtra,
+    ModelWarning,
+    OutOfMemory,
+    SelfbyocError,
+    ToolError,
+    one_line,
+)
 from ..partition.source_names import Names, named_weights, with_names
 from ..tvm.types import IRModule
 from .generation import tvm_road
@@ -25,7 +36,7 @@ from .onnx.norms import FORMS as OF_RUNTIME
 from .onnx.sound import check_dense, check_sound
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
-from .shapes import Shape, check_known, give_shapes, open_inputs
+from .shapes import LARGEST, Shape, check_known, give_shapes, open_inputs
 from .sizes import Asked
 from .sizes_of_onnx import with_known_sizes
 
@@ -61,19 +72,46 @@ def from_onnx(
     frontend does not know an op, some size would be below 0, or a range is of no open size, empty,
     or beyond what the model itself is right for; MissingExtra without the package onnx.
     """
+    name = Path(model).name if isinstance(model, (str, Path)) else "the model"
+    with _typed(name):
+        return _imported(model, name, shapes or {}, inputs, sizes or {})
+
+
+@contextmanager
+def _typed(name: str) -> Iterator[None]:
+    """What onnx, protobuf, NumPy and TVM raise of an odd model, as errors of ours."""
+    try:
+        yield
+    except SelfbyocError:
+        raise
+    except MemoryError as err:
+        raise OutOfMemory(f"{name} asks for more memory than there is: {one_line(err)}") from err
+    except Exception as err:  # of many kinds, wherever such a model is met first
+        if stopped(err):
+            raise
+        raise InputError(f"{name} cannot be imported: {one_line(err)}") from err
+
+
+def _imported(
+    model: str | Path | onnx.ModelProto,
+    name: str,
+    shapes: Mapping[str, Sequence[int]],
+    inputs: Collection[str],
+    sizes: Mapping[str, Asked],
+) -> IRModule:
     is_file = isinstance(model, (str, Path))
-    name = Path(model).name if is_file else "the model"
+    by_path = is_file and is_utf8(str(model))  # onnx 1.23 takes no other names
     proto = load_onnx(model) if is_file else _copied(model)
-    given = {key: _shape(key, shape) for key, shape in (shapes or {}).items()}
+    given = {key: _shape(key, shape) for key, shape in shapes.items()}
     check_initializers([proto], inputs)
     keep_constants(proto, inputs)
     check_known([proto], given)
     _check_types(proto, name)
     with about(name):
-        proto, within = with_known_sizes(give_shapes(proto, given, name), sizes or {}, name)
+        proto, within = with_known_sizes(give_shapes(proto, given, name), sizes, name)
         names = _names(proto)
         proto = expanded(resolved(proto), tvm_road.onnx_ops())
-        proto, notes = _ready(proto, _objection(model if is_file else proto), name)
+        proto, notes = _ready(proto, _objection(str(model) if by_path else proto), name)
         names = replace(names, ones=masks_of_ones(Graph(proto)))
     try:
         most = {of: ends[1] for of, ends in within.items() if ends[1] is not None}
@@ -142,16 +180,17 @@ def _check_types(proto: onnx.ModelProto, name: str) -> None:
 
 def _shape(name: str, shape: Sequence[int]) -> Shape:
     sizes = tuple(shape)
-    if not all(type(size) is int and size > 0 for size in sizes):
-        raise InputError(f"shapes: expected sizes of 1 and more for {name}, found {shape!r}")
+    if not all(type(size) is int and 0 < size <= LARGEST for size in sizes):
+        expected = f"sizes of 1 to {LARGEST} for {name}"
+        raise InputError(f"shapes: expected {expected}, found {shape!r:.200}")
     return sizes
 
 
-def _objection(model: onnx.ModelProto) -> str:
+def _objection(model: str | onnx.ModelProto) -> str:
     """What onnx's checker says against a model (by path: its weights may lie beside it)."""
     checker = extra("onnx").checker
     try:
-        checker.check_model(str(model) if isinstance(model, (str, Path)) else model)
+        checker.check_model(model)
     except (ValueError, RuntimeError, checker.ValidationError) as err:
         return one_line(err)
     return ""

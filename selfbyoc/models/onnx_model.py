@@ -47,7 +47,7 @@ def read_onnx(path: str | Path) -> onnx.ModelProto:
     onnx, model = extra("onnx"), load_onnx(path)
     try:
         onnx.checker.check_model(str(path))  # by path: it asks where external weights lie
-    except (ValueError, RuntimeError, onnx.checker.ValidationError) as err:
+    except (TypeError, ValueError, RuntimeError, onnx.checker.ValidationError) as err:
         raise InputError(f"{path} is no ONNX model that can be read: {one_line(err)}") from err
     return model
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import onnx
 
 Shape = tuple[int, ...]
+LARGEST = 2**63 - 1  # of a size, in ONNX and in TVM
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:
@@ -25,12 +26,17 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:
     for text in texts:
         name, _, sizes = text.rpartition("=")
         parts = sizes.split("x")
-        if not name or not all(part.isdecimal() and int(part) > 0 for part in parts):
-            raise InputError(f"shape: expected NAME=1x3x224x224, sizes of 1 and more, not {text!r}")
+        if not name or not all(map(_is_size, parts)):
+            expected = f"expected NAME=1x3x224x224, sizes of 1 to {LARGEST}"
+            raise InputError(f"shape: {expected}, not {text!r:.100}")
         if name in found:
             raise InputError(f"shape: input {name} has two shapes")
         found[name] = tuple(map(int, parts))
     return found
+
+
+def _is_size(text: str) -> bool:
+    return text.isdecimal() and len(text) < 20 and 0 < int(text) <= LARGEST
 
 
 def spelled(shape: Sequence[object]) -> str:

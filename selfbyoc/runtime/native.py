@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..common.files import is_utf8
 from ..errors import InputError, one_line
 from .executors.generation import executor
 
@@ -52,6 +53,8 @@ def native_module(path: Path, now: Stamp) -> Module:
         )
     try:
         native = _module(path, place)
+        if not executor.is_runnable(native):
+            raise ValueError("it has no function that runs a model")
     except Exception as err:  # TVM's own, with what the system's loader said
         raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
     if len(_loaded) >= _MANY:
@@ -61,10 +64,11 @@ def native_module(path: Path, now: Stamp) -> Module:
 
 
 def _module(path: Path, place: Path) -> Module:
-    if place not in _loaded:
-        return executor.load_module(str(path.absolute()))  # a bare name is looked for elsewhere
+    whole = str(path.absolute())  # a bare name is looked for elsewhere
+    if place not in _loaded and is_utf8(whole):
+        return executor.load_module(whole)
     with tempfile.TemporaryDirectory() as folder:
-        link = Path(folder) / path.name
+        link = Path(folder) / (path.name if is_utf8(path.name) else f"library{path.suffix}")
         link.symlink_to(place)
         return executor.load_module(str(link))
 

@@ -1,4 +1,4 @@
-"""Where a command writes: not over what it reads, nor in the place of a device, a pipe, a folder."""
+"""Where a command writes: over nothing that it reads, in the place of no device, pipe or folder."""
 
 import os
 import socket

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...common.optional import extra
+from ...errors import OutOfMemory
 from ...models.real_inputs import real_inputs
 
 if TYPE_CHECKING:
@@ -38,7 +41,12 @@ def inputs_of(model: onnx.ModelProto, seed: int = 1) -> dict[str, np.ndarray]:
 def made_up(
     rng: np.random.Generator, shape: list[int], dtype: np.dtype, rows: int | None
 ) -> np.ndarray:
-    """Values of one input; `rows` of the table that they pick from, if they do."""
+    """Values of one input; `rows` of the table that they pick from, if they do. Raises OutOfMemory
+    for more than this machine has.
+    """
+    if math.prod(shape) * max(8, dtype.itemsize) > _memory():  # they are made in doubles
+        text = f"{dtype}{list(shape)} is more than this machine's memory"
+        raise OutOfMemory(f"an input of {text}")
     if rows is not None:
         values = rng.integers(0, min(rows, LARGEST_ID), shape)
     elif dtype in (np.int8, np.uint8):
@@ -49,6 +57,14 @@ def made_up(
     else:
         return np.asarray(rng.standard_normal(shape), dtype)
     return np.asarray(values, dtype)
+
+
+def _memory() -> float:
+    """Bytes of it; without end where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def _rows(graph: onnx.GraphProto) -> Iterator[tuple[str, int]]:

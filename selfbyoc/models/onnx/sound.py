@@ -37,6 +37,7 @@ def check_sound(model: onnx.ModelProto, what: str) -> None:
                 _check_tensor(message, f"{place} {message.name!r}")
             else:
                 _check_texts(message, place)
+                _check_reference(message, place)
     except ValueError as err:
         raise InputError(f"{what}: {err}") from err
 
@@ -87,6 +88,14 @@ def _check_texts(message: Message, place: str) -> None:
         if field.type == field.TYPE_STRING:
             for text in [value] if isinstance(value, (str, bytes)) else value:
                 _check_text(text, f"{place}.{field.name}")
+
+
+def _check_reference(message: Message, place: str) -> None:
+    """Only a function's nodes may take an attribute from whoever calls it."""
+    is_attribute = message.DESCRIPTOR.name == "AttributeProto"
+    if is_attribute and message.ref_attr_name and not place.startswith("model.functions"):
+        text = f"{message.name!r} stands for {message.ref_attr_name!r} of a function"
+        raise ValueError(f"{place} {text}, and is in none")
 
 
 def _check_text(text: object, place: str) -> None:

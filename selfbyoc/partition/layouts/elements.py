@@ -77,6 +77,8 @@ class _Reading:
 
     def _loaded(self, load: PrimExpr) -> Expr:
         """An input at the same place; one of fewer axes, or of extent 1, is broadcast."""
+        if len(load.indices) > len(self.where):  # a diagonal, or one element of many
+            raise _NoElements
         buffer = region_buffer(load)
         arg = next((arg for known, arg in self.inputs if known.same_as(buffer)), None)
         own = self.where[len(self.where) - len(load.indices) :]

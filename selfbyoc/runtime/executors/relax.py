@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 from_dlpack, Tensor = tvm_ffi.from_dlpack, tvm_ffi.Tensor
 _CPU, _POOLED = 1, 2  # DLPack's kDLCPU; of the machine's allocators
+_ENTRY = "vm_load_executable"
 _LIBRARIES = ("libtvm_runtime.so", "libtvm_runtime_extra.so")  # the machine; what TVM calls contrib
 
 
@@ -37,6 +38,11 @@ def load_module(path: str) -> Module:
     """
     _load_runtime()
     return tvm_ffi.load_module(path, keep_module_alive=False)
+
+
+def is_runnable(native: Module) -> bool:
+    """Whether a file has what `session` asks for."""
+    return bool(native.implements_function(_ENTRY))
 
 
 def _load_runtime() -> None:
@@ -59,7 +65,7 @@ def session(native: Executable) -> Module:
         from ..relax.linking import linked  # what compiled it is there
 
         native = linked(native)
-    machine = native["vm_load_executable"]()
+    machine = native[_ENTRY]()
     machine["vm_initialization"](_CPU, 0, _POOLED)
     return machine
 

@@ -29,6 +29,11 @@ def load_module(path: str) -> Module:
     return _full().load_module(path) if found is None else found
 
 
+def is_runnable(native: Executable) -> bool:
+    """Whether a file has what `session` asks for."""
+    return isinstance(native, GraphFile) or bool(_full().is_runnable(native))
+
+
 def _whole(native: Executable) -> Executable:
     """As TVM as a whole has it."""
     return _full().load_module(native.path) if isinstance(native, GraphFile) else native

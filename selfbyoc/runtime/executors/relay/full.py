@@ -34,6 +34,11 @@ def load_module(path: str) -> Module:
     return load_shared(path)
 
 
+def is_runnable(native: Module) -> bool:
+    """Whether a file has a graph executor, or a virtual machine."""
+    return is_machine(native) or bool(native.implements_function("default"))
+
+
 def session(native: Executable) -> Session:
     """A graph executor of the library on the CPU, or its virtual machine."""
     if is_machine(native):
