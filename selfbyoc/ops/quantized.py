@@ -38,7 +38,8 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         # Limits before the division: a level is the same, and no quotient large or infinite. What
         # is rounded to an integer within limits needs none after it.
         ends = [(end.astype(dtype_of(value)) - point) * factor for end in _ends(dtype)]
-        low, high = tir.Min(*ends), tir.Max(*ends)  # of a scale below 0 they are turned
+        is_turned = factor < tir.const(0, dtype_of(factor))
+        low, high = (tir.Select(is_turned, *pair) for pair in (ends[::-1], ends))
         if dtype_of(value) != "float32":
             return (rounded(clamp(value, low, high) / factor) + point).astype(dtype)
         over = quotient(within(value, low, high), factor)

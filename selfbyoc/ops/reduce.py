@@ -5,11 +5,12 @@ batch_norm, lrn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..graph import OpCall
 from ..tvm import dtype_of, te, tir
+from ..tvm.nans import ANY_NAN
 from ..tvm.types import Attr, PrimExpr
 from . import mathfn as M
 from .softmax import Softmax
@@ -52,7 +53,14 @@ def reduced_axes(axis: Attr, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(a % ndim for a in ((axis,) if isinstance(axis, int) else axis)))
 
 
-def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call: OpCall) -> Tensor:
+def _over(
+    x: Tensor,
+    axes: tuple[int, ...],
+    shape: Sequence[int],
+    how: str,
+    call: OpCall,
+    attrs: Mapping[str, int] | None = None,
+) -> Tensor:
     """Reduce `x` over axes, with or without keeping them."""
     inner = {a: te.reduce_axis((0, int(x.shape[a])), name=f"r{a}") for a in axes}
     keeps = len(shape) == len(x.shape)
@@ -70,7 +78,7 @@ def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call
                 index.append(next(rest))
         return combine(x(*index), axis=list(inner.values()))
 
-    return te.compute(shape, element, name=f"{call.name}_{how}")
+    return te.compute(shape, element, name=f"{call.name}_{how}", attrs=attrs)
 
 
 def _drop(index: Sequence[PrimExpr], axis: int) -> tuple[PrimExpr, ...]:
@@ -83,7 +91,7 @@ def softmax(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis = call.attrs["axis"] % len(x.shape)
     kept = _drop(tuple(x.shape), axis)
     parts = Softmax(call.attrs.get("guarded", False))
-    peak = _over(x, (axis,), kept, "max", call)
+    peak = _over(x, (axis,), kept, "max", call, ANY_NAN)
     power = te.compute(
         x.shape,
         lambda *i: M.exp(x(*i) - parts.subtracted(peak(*_drop(i, axis)))),

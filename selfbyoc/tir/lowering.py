@@ -17,6 +17,7 @@ from ..tvm.columns import with_columns_at_once
 from ..tvm.config import kernel_config
 from ..tvm.divisions import without_traps
 from ..tvm.gpu import with_exact_numbers
+from ..tvm.nans import with_nans
 from ..tvm.rewrite import each_var_once, with_broadcasts
 from ..tvm.selects import without_decided, without_truncation
 from ..tvm.starts import with_true_starts
@@ -58,7 +59,7 @@ def finished(func: PrimFunc, target: Target) -> PrimFunc:
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
         return any_alignment(with_exact_numbers(with_barriers(func), str(target.kind)))
     func = with_cut_loops(func)
-    func = with_dot_products(bounded(with_true_starts(func)), target)
+    func = with_dot_products(bounded(with_nans(with_true_starts(func))), target)
     func = with_sums_in_halves(func, target)
     if str(target.kind) == "c":
         return for_c(any_alignment(func))

@@ -47,6 +47,16 @@ def _power(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | Non
     return steps.instead(found)
 
 
+def _sign(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
+    """Of floats: that of NaN is NaN; TVM's is 0, as PyTorch's."""
+    dtype, x = graph.dtype(node.input[0]), node.input[0]
+    if dtype is None or dtype.kind != "f":
+        return None
+    steps, one, none = Steps(graph, node), np.ones((), dtype), np.zeros((), dtype)
+    below = steps("Where", steps("Less", x, none), -one, x)
+    return steps.instead(steps("Where", steps("Greater", x, none), one, below))
+
+
 def _normal(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """An LpNormalization; of what is all zeros, zeros."""
     given, dtype, x = attributes(node), graph.dtype(node.input[0]), node.input[0]
@@ -139,5 +149,6 @@ def _turned(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | No
 
 FORMS = {
     "Det": _determinant, "LayerNormalization": _layer_norm, "LpNormalization": _normal,
-    "Mod": _remainder, "Pow": _power, "RMSNormalization": _by_squares, "SpaceToDepth": _turned,
+    "Mod": _remainder, "Pow": _power, "RMSNormalization": _by_squares, "Sign": _sign,
+    "SpaceToDepth": _turned,
 }  # fmt: skip

@@ -25,6 +25,7 @@ from ...tvm.as_tvm_lowers import defined
 from ...tvm.build import build_module
 from ...tvm.c import for_c
 from ...tvm.indices import within_buffers
+from ...tvm.nans import with_nans
 from ...tvm.selects import without_truncation
 from ...tvm.starts import with_true_starts
 from ...tvm.symbolic import symbols, with_identifiers, with_own_names
@@ -138,7 +139,7 @@ def _ready(mod: tvm.IRModule, given: Collection[str], target: Target) -> tvm.IRM
     for gv, func in list(mod.functions.items()):
         if gv.name_hint in given:
             continue
-        func = with_enough(with_true_starts(func))
+        func = with_nans(with_enough(with_true_starts(func)))
         is_c = str(target.kind) == "c"  # which has no vectors
         mod.update_func(gv, for_c(with_identifiers(func)) if is_c else with_whole_vectors(func))
     return mod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...language.decisions import is_symbolic
@@ -77,6 +77,7 @@ def reduced_in_lanes(
     how: Callable[..., PrimExpr],
     name: str,
     lanes: int,
+    attrs: Mapping[str, int] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results, one a
     lane.
@@ -88,5 +89,7 @@ def reduced_in_lanes(
         (*rows, lanes),
         lambda *i: how(element(*i[:-1], k * lanes + i[-1]), axis=k),
         name=f"{name}_lanes",
+        attrs=attrs,
     )
-    return te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name), partial
+    whole = te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name, attrs=attrs)
+    return whole, partial

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te, tir
+from ....tvm.nans import ANY_NAN
 from ....tvm.types import PrimExpr, Tensor
 from ..bfloat16 import word_along
 from .forms import BlockPlan
@@ -31,7 +32,9 @@ def softmax_of(
     keys = plan.shape.keys
     rows = (*plan.shape.batch, plan.blocks, plan.lanes)
     n = te.reduce_axis((0, plan.key_rows), name="n")
-    peak = te.compute(rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak")
+    peak = te.compute(
+        rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak", attrs=ANY_NAN
+    )
 
     def raised(*i: PrimExpr) -> PrimExpr:
         key = tir.Min(i[-2], keys - 1) if plan.has_padding else i[-2]

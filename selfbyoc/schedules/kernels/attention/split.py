@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te, tir
+from ....tvm.nans import ANY_NAN
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.tensors import reduce_axes, reduced_in_lanes
 from ...steps.tiles import BLOCK
@@ -139,10 +140,13 @@ def _over_keys(
 ) -> tuple[Tensor, Tensor | None]:
     """The largest or the sum of each query's keys in a block, and its partial results."""
     if plan.depth_lanes > 1:
-        return reduced_in_lanes(rows, tuple(rows.shape[:-1]), plan.block, how, name, BLOCK)
+        kept = tuple(rows.shape[:-1])
+        return reduced_in_lanes(rows, kept, plan.block, how, name, BLOCK, ANY_NAN)
     (n,) = reduce_axes(n=plan.block)
     extents = (*rows.shape[:-2], plan.lanes)
-    return te.compute(extents, lambda *i: how(rows(*i[:-1], n, i[-1]), axis=n), name=name), None
+    return te.compute(
+        extents, lambda *i: how(rows(*i[:-1], n, i[-1]), axis=n), name=name, attrs=ANY_NAN
+    ), None
 
 
 def _power(scores: Tensor, peak: Tensor, plan: SplitPlan) -> Tensor:
@@ -181,7 +185,10 @@ def _together(
     rows = (*shape.batch, shape.queries)
     of_peak, of_total, of_sums = (reduce_axes(i=count)[0] for _ in range(3))
     whole = te.compute(
-        rows, lambda *i: te.max(peaks(*i[:-1], of_peak, i[-1]), axis=of_peak), name="whole"
+        rows,
+        lambda *i: te.max(peaks(*i[:-1], of_peak, i[-1]), axis=of_peak),
+        name="whole",
+        attrs=ANY_NAN,
     )
 
     def power(*i: PrimExpr) -> PrimExpr:

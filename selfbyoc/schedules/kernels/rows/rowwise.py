@@ -15,6 +15,7 @@ from ....machine import Machine
 from ....ops import mathfn
 from ....ops.softmax import Softmax
 from ....tvm import te, tir
+from ....tvm.nans import ANY_NAN
 from ....tvm.types import PrimExpr, Tensor
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
@@ -162,7 +163,7 @@ def softmax(
     *lead, count = shape
     rows = tuple(lead)
     parts = Softmax(guarded)
-    peak, peak_lanes = reduced_in_lanes(read, rows, count, te.max, "peak", plan.partial)
+    peak, peak_lanes = reduced_in_lanes(read, rows, count, te.max, "peak", plan.partial, ANY_NAN)
 
     def raised(*i: PrimExpr) -> PrimExpr:
         return mathfn.exp_of_difference(read(*i) - parts.subtracted(peak(*i[:-1])))
