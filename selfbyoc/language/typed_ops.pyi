@@ -381,7 +381,7 @@ class Ops:
         y: _In,
         /,
     ) -> Node:
-        """x / y, broadcast as in NumPy.
+        """x / y; of integers rounded towards zero, broadcast as in NumPy.
 
         Relay: divide
         Relax: divide
