@@ -154,3 +154,22 @@ def test_branches_of_different_kinds_are_refused(node, found):
     proto = model([chosen(yes, no)], [C, X], [helper.make_tensor_value_info("y", FLOAT, None)])
     with pytest.raises(InputError, match=f"its branches give 'y' as {found}" if found else "If"):
         selfbyoc.from_onnx(proto)
+
+
+def test_an_axis_of_open_size_that_is_taken_away():
+    """It has to be 1, where that is computed: of what every call squeezes, and in a branch."""
+    nodes = [("Squeeze", ["x", "one"], "y", {})]
+    one = np.array([1])
+    proto = model(nodes, [value("x", FLOAT, "n", "t")], [value("y", FLOAT, None)], one=one)
+    library = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)
+    np.testing.assert_array_equal(library(drawn(3, 1))[0], drawn(3, 1)[:, 0])
+    with pytest.raises(InputError, match="input 'x': expected float32"):
+        library(drawn(3, 2))
+
+    added = side([("ReduceSum", ["x", "one"], "o", {"keepdims": 0})], "o", one=one)
+    squeezed = side([("Squeeze", ["x", "one"], "o", {})], "o", one=one)
+    x, outputs = value("x", FLOAT, 2, "t"), [("y", FLOAT, 1)]
+    library = check([chosen(squeezed, added)], outputs, x, given=[drawn(2, 1)], taken=(True, False))
+    np.testing.assert_allclose(library(np.array(False), drawn(2, 3))[0], drawn(2, 3).sum(1), 1e-5)
+    with pytest.raises(InputError, match="size t: expected 1"):
+        library(np.array(True), drawn(2, 3))

@@ -17,7 +17,7 @@ from ....ir.relax import Constant
 from ....tvm import tir
 from ....tvm.types import Attrs, BlockBuilder, Expr
 from ...relax.algebra import Algebra, Extent
-from ...relax.one_size import of_as_many, of_one_size_or_1
+from ...relax.one_size import of_as_many, of_one_size_or_1, with_sizes
 from .elements import Known, as_whole
 
 
@@ -196,6 +196,22 @@ def _clamped(algebra: Algebra, place: Extent, extent: Extent) -> Extent:
     return algebra.least(algebra.most(counted, 0), extent)
 
 
+def _squeezed(at: Reading, inputs: Sequence[Expr], attributes: Attrs) -> Expr | None:
+    """Without axes of open sizes, which have to be 1."""
+    axes = at.numbers(1) if len(inputs) > 1 and inputs[1] is not None else attributes.get("axes")
+    if axes is None or not isinstance(inputs[0].ty, relax.TensorType):
+        return None
+    extents = extents_of(inputs[0])
+    axes = [int(axis) % len(extents) for axis in axes]
+    opened = [axis for axis in axes if not isinstance(extents[axis], int)]
+    if not opened:
+        return None
+    for axis in opened:
+        at.algebra.promise(extents[axis], 1)
+    ones = [1 if axis in opened else extent for axis, extent in enumerate(extents)]
+    return relax.op.squeeze(with_sizes(at.builder, inputs[0], ones), axes)
+
+
 def is_data(value: object) -> bool:
     """Whether a value is a tensor and no constant."""
     return isinstance(getattr(value, "ty", None), relax.TensorType) and not isinstance(
@@ -241,5 +257,5 @@ def _length(x: Expr) -> int:
 
 CONVERTERS = {
     "ConstantOfShape": _filled, "Expand": _expand, "Range": _range, "Reshape": _reshape,
-    "Slice": _slice,
+    "Slice": _slice, "Squeeze": _squeezed,
 }  # fmt: skip
