@@ -29,8 +29,10 @@ def culprits_of(
     """The nodes that cannot be built, those first of whose ops a reason speaks; none where each op
     by itself can be.
     """
-    calls = [n for n in module.graph.nodes if isinstance(n.target, torch._ops.OpOverload)]
-    named = [n for n in calls if _is_named(str(n.target), reason)]
+    every = [n for n in module.graph.nodes if isinstance(n.target, torch._ops.OperatorBase)]
+    named = [n for n in every if _is_named(str(n.target), reason)]
+    # Those of higher order, as cond, cannot be tried alone: their branches are modules.
+    calls = [n for n in every if isinstance(n.target, torch._ops.OpOverload)]
     return _tried(module, given, options, named) or _tried(module, given, options, calls)
 
 

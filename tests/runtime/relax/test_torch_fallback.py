@@ -217,3 +217,21 @@ def test_targets_that_are_none():
             with pytest.raises(IndexError, match=f"Target {number} is out of bounds"):
                 fast(x, torch.tensor([0, 6, number, 2]))
     assert len(libraries) == 1
+
+
+def test_an_op_of_the_users_that_writes():
+    """PyTorch wraps it in an op of higher order."""
+
+    @torch.library.custom_op("selfbyoc_tests::up", mutates_args=("x",))
+    def up(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    first, last = torch.nn.Linear(8, 8), torch.nn.Linear(8, 3)
+
+    def compute(x):
+        rows = first(x).relu()
+        up(rows)
+        return last(rows)
+
+    (text,), _ = same(compute, torch.randn(4, 8), libraries=2)
+    assert "PyTorch runs auto_functionalized" in text

@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import relax
 
 from ....tvm import tir
 from ....tvm.types import Expr
-from .node import Importing
+from .node import Importing, argument, as_type, refused
 
 if TYPE_CHECKING:
     import torch
@@ -88,6 +89,64 @@ def _take(node: torch.fx.Node, importer: Importing) -> Expr:
     return emit(relax.op.take(row, _from_front(emit, index, size), 0))
 
 
+def _index_put(node: torch.fx.Node, importer: Importing) -> Expr:
+    """`data[:, :, index] = values` along one axis: the frontend has it of one index for each axis
+    only. Of an index of nothing PyTorch raises, which what calls a library sees of one axis.
+    """
+    import torch
+
+    data, indices = node.args[:2]
+    given = {axis: index for axis, index in enumerate(indices) if index is not None}
+    ((axis, index), *others), rank = given.items(), data.meta["val"].ndim
+    if others and len(given) < rank:
+        raise refused(node, f"expected an index of one axis or of each, found {len(given)}")
+    places = index.meta["val"]
+    if others or places.ndim > 1 or places.dtype == torch.bool:
+        return importer._index_put(node)
+    emit, shape = importer.block_builder.emit, _extents(importer.env[data])
+    shape[axis] = _extents(importer.env[index])[0] if places.ndim else 1
+    values = as_type(node.args[2], data.meta["val"].dtype, importer)
+    if not places.ndim and values.ty.ndim > rank - axis - 1:  # an axis that the index takes away
+        values = emit(relax.op.expand_dims(values, axis - rank))
+    along = [shape[axis] if place == axis else 1 for place in range(rank)]
+    where = emit(relax.op.reshape(importer.env[index], along))
+    where, values = (
+        emit(relax.op.broadcast_to(each, relax.ShapeExpr(shape))) for each in (where, values)
+    )
+    reduction = "add" if argument(node, 3, "accumulate") else "update"
+    return emit(relax.op.scatter_elements(importer.env[data], where, values, axis, reduction))
+
+
+def _scatter_add(node: torch.fx.Node, importer: Importing) -> Expr:
+    """Of as many elements of the last argument as there are indices."""
+    data, axis, index, source = node.args
+    emit, x, places = importer.block_builder.emit, importer.env[source], importer.env[index]
+    if data.meta["val"].ndim == 0:
+        raise refused(node, "expected an axis, found none")
+    shape = _extents(places)
+    axes = list(range(len(shape)))
+    if shape != _extents(x):
+        x = emit(relax.op.strided_slice(x, axes, [0] * len(axes), shape))
+    axis %= len(axes)
+    return emit(relax.op.scatter_elements(importer.env[data], places, x, axis, "add"))
+
+
+def _unfold(node: torch.fx.Node, importer: Importing) -> Expr:
+    """The windows of an axis, each of which becomes a row of a last axis."""
+    given, axis, size, step = node.args
+    emit, x = importer.block_builder.emit, importer.env[given]
+    if not x.ty.ndim:
+        raise refused(node, "expected an axis, found none")
+    axis %= x.ty.ndim
+    extent = _extents(x)[axis]
+    if not isinstance(extent, int):
+        raise refused(node, "expected an axis of known size")
+    places = np.arange(0, extent - size + 1, step)[:, None] + np.arange(size)
+    found = emit(relax.op.take(x, relax.const(places, "int64"), axis))
+    order = [place for place in range(found.ty.ndim) if place != axis + 1]
+    return emit(relax.op.permute_dims(found, [*order, axis + 1]))
+
+
 def _from_front(emit: Callable[[Expr], Expr], index: Expr, size: Extent) -> Expr:
     """An index whose negative places count from the end."""
     if index.ty.dtype != "int64":
@@ -108,4 +167,11 @@ def _tensor(emit: Callable[[Expr], Expr], size: Extent) -> Expr:
     return emit(relax.op.reshape(found, ()))
 
 
-CONVERTERS = {"take.default": _take, "index.Tensor": _index, "select.int": _select}
+CONVERTERS = {
+    "index.Tensor": _index,
+    "index_put.default": _index_put,
+    "scatter_add.default": _scatter_add,
+    "select.int": _select,
+    "take.default": _take,
+    "unfold.default": _unfold,
+}
