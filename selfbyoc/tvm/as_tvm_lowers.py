@@ -11,11 +11,12 @@ from .indices import within_buffers
 from .nans import with_nans
 from .starts import with_true_starts
 from .types import IRModule, PrimFunc, Target
+from .wrapping import with_wrapping
 
 
 def lowering(target: Target) -> dict[str, object]:
     """Relay: options of the PassContext, for a build for this target."""
-    changes = [within_buffers, without_traps, with_true_starts, with_nans]
+    changes = [within_buffers, without_traps, with_true_starts, with_nans, with_wrapping]
     if str(tvm.target.Target(target).kind) == "c":
         changes.append(for_c)
     return {"tir.add_lower_pass": [(0, _pass(change)) for change in changes]}

@@ -30,6 +30,7 @@ from ...tvm.selects import without_truncation
 from ...tvm.starts import with_true_starts
 from ...tvm.symbolic import symbols, with_identifiers, with_own_names
 from ...tvm.types import PrimFunc, Target, TirNode
+from ...tvm.wrapping import with_wrapping
 from .norms import norms_are_scales
 from .reshapes import reshapes_within
 from .sizes import sizes_of_buffers
@@ -139,7 +140,7 @@ def _ready(mod: tvm.IRModule, given: Collection[str], target: Target) -> tvm.IRM
     for gv, func in list(mod.functions.items()):
         if gv.name_hint in given:
             continue
-        func = with_nans(with_enough(with_true_starts(func)))
+        func = with_wrapping(with_nans(with_enough(with_true_starts(func))))
         is_c = str(target.kind) == "c"  # which has no vectors
         mod.update_func(gv, for_c(with_identifiers(func)) if is_c else with_whole_vectors(func))
     return mod

@@ -87,3 +87,19 @@ def test_a_convolution_of_halves():
     """The bias, too."""
     counts = computed(nn.Conv2d(3, 4, 3).eval().half(), torch.randn(1, 3, 5, 5).half())
     assert sum(counts.values()) == 1
+
+
+class Integers(nn.Module):
+    """Elements wrap around in 32 bits; what is summed or multiplied over an axis is int64."""
+
+    def forward(self, x):
+        square = x * x
+        products = (x.prod(), (x % 5).reshape(4, 8).prod(1), x[:9].cumprod(0))
+        return square, square.sum(), square.cumsum(0), square < 0, *products, x.prod(dtype=x.dtype)
+
+
+def test_integers_of_32_bits():
+    x = torch.randint(1, 60000, (32,), dtype=torch.int32, generator=torch.manual_seed(0))
+    library = selfbyoc.build(selfbyoc.from_torch(Integers().eval(), x), cache=False)
+    for found, wanted in zip(library(x.numpy()), Integers()(x), strict=True):
+        assert torch.equal(torch.from_numpy(found.copy()), wanted)

@@ -121,13 +121,17 @@ def _converted(node: torch.fx.Node, importer: Importing) -> Expr:
     return importer.block_builder.emit(relax.op.astype(importer.env[node.args[0]], dtype))
 
 
-def _cumsum(node: torch.fx.Node, importer: Importing) -> Expr:
-    """Sums of bools and short integers are int64 in PyTorch. TVM keeps the type of the terms: a sum
-    of bools does not compile, and one of int8 overflows.
+def _cumulative(kind: Callable[..., Expr]) -> Convert:
+    """Sums and products of bools and short integers are int64 in PyTorch. TVM keeps the type of the
+    terms: a sum of bools does not compile, and one of int8 overflows.
     """
-    x = in_its_type(node, importer)
-    axis, dtype = argument(node, 1, "dim"), x.ty.dtype
-    return importer.block_builder.emit(relax.op.cumsum(x, axis, dtype))
+
+    def convert(node: torch.fx.Node, importer: Importing) -> Expr:
+        x = in_its_type(node, importer)
+        axis, dtype = argument(node, 1, "dim"), x.ty.dtype
+        return importer.block_builder.emit(kind(x, axis, dtype))
+
+    return convert
 
 
 def _reduction(kind: Callable[..., Expr]) -> Convert:
@@ -142,7 +146,7 @@ def _reduction(kind: Callable[..., Expr]) -> Convert:
 
 
 def _product(node: torch.fx.Node, importer: Importing) -> Expr:
-    """Over one axis; of bools and short integers in int64, as sums."""
+    """Over one axis, or all; of bools and short integers in int64, as sums."""
     x = in_its_type(node, importer)
     axis, keeps = argument(node, 1, "dim"), bool(argument(node, 2, "keepdim", False))
     return importer.block_builder.emit(relax.op.prod(x, axis, keepdims=keeps))
@@ -186,9 +190,11 @@ _CONVERTERS = {
     "amin.default": _reduction(relax.op.min),
     "cat.default": _cat,
     "convert_element_type.default": _converted,
-    "cumsum.default": _cumsum,
+    "cumprod.default": _cumulative(relax.op.cumprod),
+    "cumsum.default": _cumulative(relax.op.cumsum),
     "div.Scalar_mode": _divide,
     "div.Tensor_mode": _divide,
     "elu.default": _elu,
+    "prod.default": _product,
     "prod.dim_int": _product,
 }
