@@ -101,8 +101,10 @@ def draws(node: torch.fx.Node) -> str:
 def _reason(op: Op, given: Mapping[str, object]) -> str:
     if _is_random(op, given):
         return "it draws random numbers, which TVM would draw once, or not at all"
-    # `instance_norm` has another name for it, and is one by the statistics of its input.
-    if "batch_norm" in str(op) and given.get("training"):
+    # `instance_norm` has another name for it, and is one by the statistics of its input, as what
+    # PyTorch makes of it is.
+    keeps_some = not str(op).endswith("no_stats")
+    if "batch_norm" in str(op) and given.get("training") and keeps_some:
         return "it norms by the statistics of its input; call eval() before exporting"
     return ""
 

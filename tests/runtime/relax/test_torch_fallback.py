@@ -235,3 +235,9 @@ def test_an_op_of_the_users_that_writes():
 
     (text,), _ = same(compute, torch.randn(4, 8), libraries=2)
     assert "PyTorch runs auto_functionalized" in text
+
+
+def test_an_instance_norm():
+    """It keeps no statistics, in training or not."""
+    texts, _ = same(torch.nn.InstanceNorm2d(3), torch.randn(2, 3, 4, 4) * 2 + 1, libraries=1)
+    assert texts == []
