@@ -25,9 +25,11 @@ _OPEN = os.O_CLOEXEC | os.O_NONBLOCK  # without the latter, opening a FIFO waits
 
 
 def expanded(path: str | Path) -> Path:
-    """A path without `~`. Raises InputError where there is no home."""
+    """A path without `~`. Raises InputError where there is no home, and for what is no path."""
     try:
         return Path(path).expanduser()
+    except TypeError as err:
+        raise InputError(f"expected a path, found {type(path).__name__}: {path!r:.100}") from err
     except RuntimeError as err:
         raise InputError(f"{path}: there is no home folder; expected HOME or another path") from err
 

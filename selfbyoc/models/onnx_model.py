@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.files import opened
 from ..common.optional import extra
 from ..errors import InputError, one_line
 from ..graph import OpGraph
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 def load_onnx(path: str | Path) -> onnx.ModelProto:
     """An ONNX model file with its weights, as it is."""
     onnx = extra("onnx")
+    with opened(Path(path)):  # a pipe would wait for its writer, a device has no end
+        pass
     try:
         model = onnx.load(str(path), load_external_data=False)
         with_weights(model, Path(path))

@@ -177,6 +177,18 @@ def test_an_attribute_of_no_function(refers):
         selfbyoc.from_onnx(referring(*refers))
 
 
+@is_linux
+def test_a_model_without_an_end(folder):
+    """Neither is read, nor waited for."""
+    os.mkfifo("pipe.onnx")
+    for path in ("pipe.onnx", "/dev/zero"):
+        with pytest.raises(InputError, match="cannot be read: expected a regular file"):
+            selfbyoc.from_onnx(path)
+    for path in (None, 3, b"model"):
+        with pytest.raises(InputError, match="expected a path"):
+            selfbyoc.load(path)
+
+
 def test_whatever_an_importer_raises_is_typed(monkeypatch):
     from selfbyoc.models import from_onnx as module
 

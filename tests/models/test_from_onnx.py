@@ -88,8 +88,8 @@ def test_a_symbol_has_one_size_in_all_inputs():
     [
         ({"y": (1,)}, "no input 'y'"),
         ({"x": (1, 3, 8)}, "x is batchx3xhx8, the shape given is 1x3x8"),
-        ({"x": (1, 3, 0, 8)}, "sizes of 1 and more for x"),
-        ({"x": (1, 3, 8.0, 8)}, "sizes of 1 and more for x"),
+        ({"x": (1, 3, 0, 8)}, "sizes of 1 to 9223372036854775807 for x"),
+        ({"x": (1, 3, 8.0, 8)}, "sizes of 1 to 9223372036854775807 for x"),
         ({"x": (1, 4, 8, 8)}, r"(?=.*the model)(?!.*Traceback).*(channel|4 does not)"),
     ],
 )
@@ -191,7 +191,7 @@ def test_what_is_no_model(given):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match="no ONNX model that can be read"):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
         from_onnx(tmp_path / "none.onnx")
 
 
