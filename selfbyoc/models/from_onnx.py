@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..partition.source_names import Names, named_weights, with_names
 from ..tvm.types import IRModule
+from .dim_names import symbols_of
 from .generation import tvm_road
 from .onnx.branches import resolved
 from .onnx.claims import TooLarge
@@ -36,7 +37,7 @@ from .onnx.norms import FORMS as OF_RUNTIME
 from .onnx.sound import check_dense, check_sound
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
-from .shapes import LARGEST, Shape, check_known, give_shapes, open_inputs
+from .shapes import LARGEST, Shape, check_known, give_shapes, give_sizes, open_inputs
 from .sizes import Asked
 from .sizes_of_onnx import with_known_sizes
 
@@ -117,15 +118,23 @@ def _imported(
         most = {of: ends[1] for of, ends in within.items() if ends[1] is not None}
         mod = import_onnx(proto, name, most)
     except InputError as err:
-        raise InputError("; ".join([str(err), *notes, *_hint(proto)])) from err
+        raise InputError("; ".join([str(err), *notes, *_hint(proto, name)])) from err
     for note in notes:
         warnings.warn(ModelWarning(f"{name}: {note}"), stacklevel=2)
     return with_names(tvm_road.limited(mod, within, name), names)
 
 
-def _hint(proto: onnx.ModelProto) -> list[str]:
+def _hint(proto: onnx.ModelProto, name: str) -> list[str]:
+    """That shapes help, where the model can be read with some."""
     opened = open_inputs(proto)
-    return [f"its sizes are open: give {', '.join(opened)} a shape"] if opened else []
+    if not opened:
+        return []
+    known = give_sizes(_copied(proto), dict.fromkeys(symbols_of(proto), _SOME))
+    with suppress(InputError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_onnx(known, name)
+        return [f"its sizes are open: give {', '.join(opened)} a shape"]
+    return []
 
 
 def _names(proto: onnx.ModelProto) -> Names:
@@ -156,6 +165,7 @@ def _copied(model: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
+_SOME = 16  # a size to try whether a model that is refused can be read of known sizes
 NO_NUMBERS = ("STRING", "COMPLEX64", "COMPLEX128")
 
 

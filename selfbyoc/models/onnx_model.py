@@ -21,6 +21,7 @@ from ..tvm.types import IRModule
 from .generation import tvm_road
 from .onnx.beside import with_weights
 from .onnx.forms import readable
+from .onnx.fused import refuse_missing
 from .onnx.sound import check_sound
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def import_onnx(
     Raises InputError where TVM's frontend cannot read it, or would read something else.
     """
     model = readable(model, name)
+    refuse_missing(model, tvm_road.onnx_ops(), name)
     try:
         with warnings.catch_warnings():  # these would print the names as they are
             warnings.filterwarnings("ignore", "Renaming name")

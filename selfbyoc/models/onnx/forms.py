@@ -18,6 +18,7 @@ from . import (
     elementwise,
     few_bits,
     folds,
+    fused,
     gathered,
     loops,
     norms,
@@ -53,9 +54,9 @@ if TYPE_CHECKING:
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
-    arithmetic, copies, counted, decoders, einsum, elementwise, folds, gathered, loops, norms,
-    parts, places, qlinear, quantized, reductions, resampling, rotary, sampling, scans, spectra,
-    training, windows,
+    arithmetic, copies, counted, decoders, einsum, elementwise, folds, fused, gathered, loops,
+    norms, parts, places, qlinear, quantized, reductions, resampling, rotary, sampling, scans,
+    spectra, training, windows,
 )  # fmt: skip
 FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 # Last of all: nobody but us can compute with what these write.

@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 
 def _transform(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """A DFT along an axis that is known, or that is data, of as many elements as are known."""
-    shape, dtype, given = graph.shape(node.input[0]), graph.dtype(node.input[0]), attributes(node)
+    shape, dtype, given = graph.dims(node.input[0]), graph.dtype(node.input[0]), attributes(node)
     length = _known(node, 1, graph)
-    if shape is None or dtype is None or (length is None and len(node.input) > 1 and node.input[1]):
+    if (
+        not shape
+        or shape[-1] is None
+        or dtype is None
+        or (length is None and len(node.input) > 1 and node.input[1])
+    ):
         return None
     steps, is_input = Steps(graph, node), len(node.input) > 2 and node.input[2]
     axis = _known(node, 2, graph) if is_input else given.get("axis", -2 if graph.opset > 19 else 1)
     if axis is not None:
+        if shape[axis % len(shape)] is None:
+            return None  # as many waves as there are elements
         return steps.instead(_along(steps, node, shape, axis % len(shape), length, dtype))
-    if length is not None or given.get("onesided", 0):
+    if length is not None or given.get("onesided", 0) or None in shape:
         return None  # the axis decides about the shape
     found, wanted = "", steps("Mod", steps.cast(node.input[2], np.int64), len(shape))
     for n in range(len(shape) - 1):
@@ -44,7 +51,7 @@ def _known(node: onnx.NodeProto, place: int, graph: Graph) -> int | None:
 def _along(
     steps: Steps,
     node: onnx.NodeProto,
-    shape: Sequence[int],
+    shape: Sequence[int | None],
     axis: int,
     length: int | None,
     dtype: np.dtype,
@@ -53,7 +60,7 @@ def _along(
     given = attributes(node)
     is_inverse, is_half = given.get("inverse", 0), given.get("onesided", 0)
     back = is_half and is_inverse  # from half of the waves to real numbers
-    given_count = shape[axis]
+    given_count, last = shape[axis] or 0, shape[-1] or 0
     count = length or ((given_count - 1) * 2 if back else given_count)
     kept = count // 2 + 1 if is_half and not is_inverse else count
     read = min(given_count, count // 2 + 1 if back else count)
@@ -70,7 +77,7 @@ def _along(
     moved = steps("Transpose", x, perm=order)
     if read < given_count:
         moved = steps("Slice", moved, [0], [read], [rank - 1])
-    parts = [steps("Slice", moved, [n], [n + 1], [rank - 2]) for n in range(shape[-1])]
+    parts = [steps("Slice", moved, [n], [n + 1], [rank - 2]) for n in range(last)]
     waves = [np.asarray(each, dtype) for each in (cos, sin)]
     results = [steps("MatMul", parts[0], wave) for wave in waves[: 1 if back else 2]]
     if len(parts) > 1:
@@ -83,18 +90,21 @@ def _along(
 
 def _frames(node: onnx.NodeProto, graph: Graph) -> Sequence[onnx.NodeProto] | None:
     """An STFT of steps and lengths that are known: frames, and the transform of each."""
-    shape, dtype = graph.shape(node.input[0]), graph.dtype(node.input[0])
+    shape, dtype = graph.dims(node.input[0]), graph.dtype(node.input[0])
     step = _known(node, 1, graph)
     window = node.input[2] if len(node.input) > 2 else ""
     size = _known(node, 3, graph) or ((graph.shape(window) or [None])[0] if window else None)
-    if shape is None or dtype is None or step is None or size is None:
+    if not shape or dtype is None or step is None or size is None or shape[1] is None:
         return None
     steps, half = Steps(graph, node), attributes(node).get("onesided", 1)
-    if shape[-1] > 1 and half:
+    signal, is_flat = node.input[0], len(shape) == 2  # ONNX Runtime takes one of two axes, too
+    if not is_flat and shape[-1] != 1 and (half or shape[-1] is None):
         return None
+    if is_flat:
+        signal = steps.over("Unsqueeze", signal, [2])
     check_room(node, (shape[1] - size) // max(step, 1) + 1, size)
     places = step * np.arange((shape[1] - size) // step + 1)[:, None] + np.arange(size)
-    frames = steps("Gather", node.input[0], places, axis=1)
+    frames = steps("Gather", signal, places, axis=1)
     if window:
         frames = steps("Mul", frames, steps("Reshape", window, [-1, 1]))
     if graph.opset > 19:
