@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from .executors.generation import executor
-from .library import Library
+from .library import Library, check_library
 from .signature import Tensor
 
 PAST = "past"
@@ -49,6 +49,7 @@ class Decoder:
     """
 
     def __init__(self, library: Library) -> None:
+        check_library(library, "library")
         names = [name for name, _, _ in library.inputs]
         if PAST not in names or not names[: names.index(PAST)]:
             raise InputError(

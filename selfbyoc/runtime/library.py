@@ -200,6 +200,12 @@ class Session:
         return executor.to_tensor(np.asarray(array))
 
 
+def check_library(found: object, argument: str) -> None:
+    """InputError for what is none."""
+    if not isinstance(found, Library):
+        raise InputError(f"{argument}: expected a Library, found {type(found).__name__}")
+
+
 def _first(arrays: Sequence[object], named: Mapping[str, object]) -> object:
     """One of the inputs, as it was given."""
     given = arrays[0] if arrays else named

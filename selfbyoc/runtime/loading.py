@@ -11,7 +11,7 @@ from ..common.files import expanded
 from ..common.generation import GENERATION
 from ..common.lazily import deferred
 from ..errors import TargetError, one_line
-from .library import Library
+from .library import Library, check_library
 from .native import native_module, stamp
 from .note import Note, read_note, report_data
 
@@ -27,6 +27,8 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     TargetError if it is for another CPU or generation of TVM, InputError if it is no library.
     """
     path = expanded(path)
+    if like is not None:
+        check_library(like, "like")
     note, now = read_note(path), stamp(path)
     _check_generation(path, note)
     _check_runs(path, note)

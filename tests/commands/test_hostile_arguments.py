@@ -189,6 +189,16 @@ def test_a_model_without_an_end(folder):
             selfbyoc.load(path)
 
 
+def test_what_is_no_library(library):
+    for found in (None, "model.so", [1]):
+        with pytest.raises(InputError, match="library: expected a Library, found"):
+            selfbyoc.Decoder(found)
+    with pytest.raises(InputError, match="like: expected a Library, found str"):
+        selfbyoc.load(library, "other.so")
+    with pytest.raises(InputError, match="kinds: expected a list of names, found int"):
+        selfbyoc.verify(emit(lambda x: op.tanh(x), {"x": (2, 3)}), kinds=3)
+
+
 def test_whatever_an_importer_raises_is_typed(monkeypatch):
     from selfbyoc.models import from_onnx as module
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from ...codegen.target import host_target
@@ -84,7 +85,9 @@ def verified_target(mod: IRModule, target: Target | None) -> Target:
 
 def check_kinds(kinds: Sequence[str] | None) -> Sequence[str] | None:
     """Known kinds of inputs, or an InputError."""
-    unknown = sorted(set(kinds or ()) - set(KINDS))
+    if not isinstance(kinds, (NoneType, list, tuple, set, frozenset)):
+        raise InputError(f"kinds: expected a list of names, found {type(kinds).__name__}")
+    unknown = sorted({str(kind) for kind in kinds or ()} - set(KINDS))
     if unknown:
         raise InputError(f"kinds: {unknown} are unknown; expected some of {list(KINDS)}")
     return kinds
