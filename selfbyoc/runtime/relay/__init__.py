@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from tvm import relay
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
+from tvm.relay.op import op as registry
 
 from ...codegen.relay import kept_targets
 from ...ir.relay.hollow import hollow
@@ -13,7 +15,7 @@ from ...ir.relay.walk import postorder
 from ...partition.relay import external_functions
 from ...tvm import tvm
 from ...tvm.as_tvm_lowers import lowering
-from ...tvm.types import Executable, Function, IRModule, Module, PrimFunc, Target
+from ...tvm.types import Executable, Expr, Function, IRModule, Module, PrimFunc, Target
 from ..compiled import Compiled
 from .calls import kernel_calls
 from .least import with_places_checked
@@ -21,6 +23,9 @@ from .memory import planned_memory
 from .shapes import with_shapes_checked
 
 __all__ = ["kernel_calls"]
+
+MOST_TIMES = 32  # that an element is computed within a fused function
+FEW = 8  # ops of such a one, where some element would be computed more often
 
 
 def functions_outside(
@@ -40,9 +45,28 @@ def compile_module(mod: tvm.IRModule, target: Target) -> Compiled:
         return Compiled(_compile_for_machine(mod, target), None)
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
-    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
+    config = {**lowering(target), **_fusing(mod["main"])}
+    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=config):
         built = relay.build(mod, target=target)
     return Compiled(weights_once(built), planned_memory(built.graph_json))
+
+
+def _fusing(main: Function) -> dict[str, int]:
+    """Options of the PassContext: functions of few ops, where one of all would be far longer.
+
+    TVM 0.17 writes an op of a fused function wherever it is read: x + tanh(x) six times is 64 of
+    tanh, and 9 s of LLVM; four times are 0.3 s.
+    """
+    times: Counter[Expr] = Counter()
+    for expr in reversed(list(postorder(main.body))):
+        if not isinstance(expr, relay.Call) or not isinstance(expr.op, tvm.ir.Op):
+            continue
+        pattern = expr.op.get_attr("TOpPattern")
+        if pattern is None or pattern > registry.OpPattern.INJECTIVE:
+            continue
+        for arg in expr.args:
+            times[arg] += max(1, times[expr])
+    return {"relay.FuseOps.max_depth": FEW} if max(times.values(), default=0) > MOST_TIMES else {}
 
 
 def _has_open_sizes(main: Function) -> bool:
@@ -56,7 +80,8 @@ def _has_open_sizes(main: Function) -> bool:
 def _compile_for_machine(mod: tvm.IRModule, target: Target) -> Module:
     """A partitioned module -> its executable, which the virtual machine runs."""
     mod = with_shapes_checked(with_places_checked(mod))
-    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
+    config = {**lowering(target), **_fusing(mod["main"])}
+    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=config):
         return relay.vm.compile(mod, target=target).mod
 
 

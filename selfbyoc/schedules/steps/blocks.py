@@ -91,7 +91,9 @@ class Facts:
 
     @property
     def is_costly(self) -> bool:
-        """Whether computing an element again costs more than reading it."""
+        """Whether computing an element again costs more than reading it, with all that was inlined
+        into it by now.
+        """
         found = []
 
         def visit(node: PrimExpr) -> None:
@@ -100,7 +102,7 @@ class Facts:
             if not free:
                 found.append(kind)
 
-        walk(self.stmt.body, visit, *_COSTLY)
+        walk(self.sch.get(self.block).body, visit, *_COSTLY)
         return bool(found)
 
     @property

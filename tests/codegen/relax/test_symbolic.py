@@ -8,7 +8,6 @@ from symbolic_programs import check, symbolic
 from tvm import relax
 
 import selfbyoc
-from selfbyoc.codegen import schedule as scheduling
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.tvm import tir
@@ -117,7 +116,7 @@ def test_no_rows_to_reduce_as_tvm_has_it(monkeypatch):
     def raises(*_):
         raise ScheduleError("not today")
 
-    monkeypatch.setattr(scheduling, "defaults", [raises])
+    monkeypatch.setattr("selfbyoc.schedules.default.schedule", raises)
     with pytest.warns(FallbackWarning, match="sum runs as serial loops, .*: not today"):
         library = selfbyoc.build(rows_summed(tir.Var("n", "int64"), 33, axis=[0]))
     assert library.unscheduled == {"sum": "not today"}

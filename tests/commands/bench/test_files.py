@@ -106,10 +106,14 @@ def test_weights_that_are_inputs_stay_weights(tmp_path):
 def test_files_are_read_before_anything_runs(tmp_path, capsys):
     good, junk = saved(tmp_path / "m.onnx", dense()), tmp_path / "junk.onnx"
     junk.write_text("junk")
-    for bad in (tmp_path / "none.onnx", junk, tmp_path):
+    refused = {
+        tmp_path / "none.onnx": "cannot be read: No such",
+        junk: "is no ONNX model that can be read",
+        tmp_path: "cannot be read: Is a directory",
+    }
+    for bad, said in refused.items():
         assert main(["bench", str(good), str(bad)]) == 1
         error = capsys.readouterr().err
-        said = "is no ONNX model that can be read" if bad.exists() else "cannot be read: No such"
         assert f"error: {bad} {said}" in error
         assert error.count("\n") == 1
 

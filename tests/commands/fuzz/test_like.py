@@ -232,7 +232,7 @@ def test_smaller_ones_are_valid_and_no_larger(source):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (None, "no ONNX model that can be read"),
+        (None, "cannot be read: No such file"),
         ("this is no model", "no ONNX model that can be read"),
         ('<ir_version: 8, opset_import: ["" : 17]> g () => (float[2] y) {'
          " y = Constant<value = float[2] {1, 2}>() }", "no node that a mutant"),

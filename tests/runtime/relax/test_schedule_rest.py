@@ -8,7 +8,6 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc.codegen import schedule as scheduling
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.relax.emit import emit_module
@@ -153,7 +152,7 @@ def test_a_schedule_that_does_not_compile_is_left_out(monkeypatch):
         block = selfbyoc.tvm.child_blocks(sch)[-1]
         sch.bind(sch.get_loops(block)[0], "threadIdx.x")
 
-    monkeypatch.setattr(scheduling, "defaults", [wrong])
+    monkeypatch.setattr("selfbyoc.schedules.default.schedule", wrong)
     x = data()
     library = selfbyoc.build(emit(lambda x: op.exp(x), {"x": SHAPE}), composites=[])
     assert list(library.unscheduled) == ["tir_exp"]
@@ -164,7 +163,7 @@ def test_a_schedule_that_raises_leaves_the_function_and_says_so(monkeypatch):
     def wrong(sch, ops, target, _told):
         raise ValueError
 
-    monkeypatch.setattr(scheduling, "defaults", [wrong])
+    monkeypatch.setattr("selfbyoc.schedules.default.schedule", wrong)
     library = selfbyoc.build(emit(lambda x: op.relu(x), {"x": SHAPE}), composites=[])
     assert library.unscheduled == {"relu": "ValueError"}
     np.testing.assert_array_equal(library(data())[0], np.maximum(data(), 0))
@@ -179,7 +178,7 @@ def test_of_sums_and_products_it_warns(monkeypatch):
     def program(x, w):
         return op.softmax(op.dense(op.exp(x), w))
 
-    monkeypatch.setattr(scheduling, "defaults", [wrong])
+    monkeypatch.setattr("selfbyoc.schedules.default.schedule", wrong)
     shapes = {"x": (7, 40), "w": (24, 40)}
     text = r"(matmul|softmax) and 1 more run as serial loops, .*: ValueError \(library.unscheduled"
     with pytest.warns(FallbackWarning, match=text) as told:
