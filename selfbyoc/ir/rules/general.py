@@ -54,7 +54,7 @@ def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
             return _finish_bias(rw, call, data, bias, axis, absorbed)
         if bias.shape == data.shape or axis is None:
             spread = rw.producer(bias, "broadcast_to")
-            if spread is None or not rw.only_reader(bias):
+            if spread is None or not rw.read_once(bias):
                 _decline_bias(rw, call, heavy, bias)
                 continue
             absorbed, bias = [spread], spread.inputs[0]
@@ -79,7 +79,7 @@ def _is_column(rw: Rewriter, bias: Value) -> bool:
     element a channel, only that tells it from a residual, also in a function that was cut out.
     """
     shaping = rw.producer(bias, "reshape")
-    return shaping is not None and shaping.inputs[0].ndim == 1 and rw.only_reader(bias)
+    return shaping is not None and shaping.inputs[0].ndim == 1 and rw.read_once(bias)
 
 
 def _decline_between(rw: Rewriter, call: OpCall, data: Value, bias: Value) -> None:
@@ -143,14 +143,14 @@ _OF_TWO = {"sum": "add", "max": "maximum", "min": "minimum"}
 def _of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """ONNX Sum, Max and Min of two tensors, which Relax's importer writes with a stack."""
     stacked = rw.producer(call.inputs[0], "stack") if call.kind in _OF_TWO else None
-    if stacked is None or len(stacked.inputs) != 2 or not rw.only_reader(call.inputs[0]):
+    if stacked is None or len(stacked.inputs) != 2 or not rw.read_once(call.inputs[0]):
         return None
     if stacked.attrs["axis"] != 0 or call.attrs["axis"] not in (0, (0,)) or call.attrs["keepdims"]:
         return None
     absorbed, terms = [stacked], []
     for term in stacked.inputs:
         spread = rw.producer(term, "broadcast_to")
-        if spread is not None and rw.only_reader(term):
+        if spread is not None and rw.read_once(term):
             absorbed.insert(0, spread)
             term = spread.inputs[0]
         terms.append(term)

@@ -22,7 +22,7 @@ def half_weight(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if wide is None or not wide.sources or wide.kind not in WIDENS or value.dtype != "float32":
         return None
     (weight,) = wide.inputs
-    if weight.dtype not in HALVES or rw.producer(weight) is not None or not rw.only_reader(value):
+    if weight.dtype not in HALVES or rw.producer(weight) is not None or not rw.read_once(value):
         return None
     floats = replace(
         value, name=weight.name, is_constant=weight.is_constant, held=weight.dtype,
@@ -38,7 +38,7 @@ def half_factor(rw: Rewriter, call: OpCall) -> Rewrite | None:
     so that rules and patterns see the sides themselves.
     """
     factor = rw.producer(call.inputs[1], "half_factor") if call.kind == "batch_matmul" else None
-    if factor is None or not rw.only_reader(call.inputs[1]):
+    if factor is None or not rw.read_once(call.inputs[1]):
         return None
     inputs, attrs = (call.inputs[0], *factor.inputs), {**call.attrs, "may_round_to": "bfloat16"}
     return [absorb(call, [factor], inputs=inputs, attrs=attrs)], [factor]

@@ -16,7 +16,7 @@ def padded_conv2d(rw: Rewriter, call: OpCall) -> Rewrite | None:
     was simplified (simplify/padding.py).
     """
     pad = rw.producer(call.inputs[0], PAD) if call.kind == "conv2d" else None
-    if pad is None or not rw.only_reader(pad.outputs[0]) or why_outside(call, pad):
+    if pad is None or not rw.read_once(pad.outputs[0]) or why_outside(call, pad):
         return None
     (top, bottom), (left, right) = (_widths(call, pad)[letter] for letter in "HW")
     attrs = {**call.attrs, "padding": (top, left, bottom, right), "pad_value": int(_value(pad))}

@@ -14,7 +14,7 @@ def dense(rw: Rewriter, call: OpCall) -> Rewrite | None:
         return None
     data, weight = call.inputs
     spread = rw.producer(weight, "broadcast_to")
-    if spread is not None and spread.inputs[0].ndim == 2 and rw.only_reader(weight):
+    if spread is not None and spread.inputs[0].ndim == 2 and rw.read_once(weight):
         # PyTorch repeats the matrix for every batch.
         same = data.is_static and data.shape[:-1] == call.outputs[0].shape[:-1]
         inputs = (data, spread.inputs[0])
@@ -23,7 +23,7 @@ def dense(rw: Rewriter, call: OpCall) -> Rewrite | None:
         return None
     attrs = {"out_dtype": call.attrs.get("out_dtype") or call.outputs[0].dtype}
     transposed = rw.producer(weight, "transpose")
-    if transposed is not None and rw.only_reader(weight):
+    if transposed is not None and rw.read_once(weight):
         done = absorb(
             call, [transposed], kind="dense", inputs=(data, transposed.inputs[0]), attrs=attrs
         )
@@ -41,7 +41,7 @@ def repeated_matrix(rw: Rewriter, call: OpCall) -> Rewrite | None:
         return None
     data, weight = call.inputs
     spread = rw.producer(weight, "broadcast_to")
-    if spread is None or spread.inputs[0].ndim != 2 or not rw.only_reader(weight):
+    if spread is None or spread.inputs[0].ndim != 2 or not rw.read_once(weight):
         return None
     if not data.is_static or data.shape[:-1] != call.outputs[0].shape[:-1]:
         return None
@@ -69,7 +69,7 @@ def turned_operand(rw: Rewriter, call: OpCall) -> Rewrite | None:
         transposed = rw.producer(call.inputs[i], "transpose")
         ndim = call.inputs[i].ndim
         swap = (*range(ndim - 2), ndim - 1, ndim - 2)
-        if transposed is None or not transposed.sources or not rw.only_reader(call.inputs[i]):
+        if transposed is None or not transposed.sources or not rw.read_once(call.inputs[i]):
             continue
         if tuple(transposed.attrs["axes"]) == swap:
             inputs = [*call.inputs[:i], transposed.inputs[0], *call.inputs[i + 1 :]]

@@ -104,11 +104,19 @@ class Rewriter:
         return call if call is not None and kind in (None, call.kind) else None
 
     def only_reader(self, value: Value) -> bool:
-        """Whether the value is read once and not returned, so that its op can be absorbed: the two
-        sides of a product may be one value.
+        """Whether the value has a single reader and is not returned, so that its op can be
+        absorbed.
         """
-        reads = sum(read is value for call in self.graph.users(value) for read in call.inputs)
-        return reads == 1 and not self.graph.is_output(value)
+        return len(self.graph.users(value)) == 1 and not self.graph.is_output(value)
+
+    def read_once(self, value: Value) -> bool:
+        """The same, where one input of the reader is replaced: both sides of a product may be one
+        value.
+        """
+        (reader, *others) = self.graph.users(value) or (None,)
+        if reader is None or others or self.graph.is_output(value):
+            return False
+        return sum(read is value for read in reader.inputs) == 1
 
     def decline(self, call: OpCall, kind: str, reason: str) -> None:
         """Say why no op of `kind` is read here; the rule then returns None."""
