@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from tvm import relay
@@ -24,8 +23,8 @@ from .shapes import with_shapes_checked
 
 __all__ = ["kernel_calls"]
 
-MOST_TIMES = 32  # that an element is computed within a fused function
-FEW = 8  # ops of such a one, where some element would be computed more often
+MOST_TIMES = 32  # that an element is computed for one of a fused function
+FEW = 8  # ops of a fused function, where some element would be computed more often
 
 
 def functions_outside(
@@ -57,15 +56,13 @@ def _fusing(main: Function) -> dict[str, int]:
     TVM 0.17 writes an op of a fused function wherever it is read: x + tanh(x) six times is 64 of
     tanh, and 9 s of LLVM; four times are 0.3 s.
     """
-    times: Counter[Expr] = Counter()
-    for expr in reversed(list(postorder(main.body))):
+    times: dict[Expr, int] = {}  # what an op's expression reads first, as often as it is written
+    for expr in postorder(main.body):
         if not isinstance(expr, relay.Call) or not isinstance(expr.op, tvm.ir.Op):
             continue
         pattern = expr.op.get_attr("TOpPattern")
-        if pattern is None or pattern > registry.OpPattern.INJECTIVE:
-            continue
-        for arg in expr.args:
-            times[arg] += max(1, times[expr])
+        if pattern is not None and pattern <= registry.OpPattern.INJECTIVE:
+            times[expr] = max(1, sum(times.get(arg, 0) for arg in expr.args))
     return {"relay.FuseOps.max_depth": FEW} if max(times.values(), default=0) > MOST_TIMES else {}
 
 
